@@ -1,0 +1,70 @@
+"""The command `searchparty`: finds the module of a command, runs it, and turns every ending into one line and an exit code.
+
+0 done, 1 something failed that is no user's mistake, 2 a mistake in the input, 130 interrupted. Command modules are imported only
+when their command is named, so that `--help` stays quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from searchparty import __version__
+from searchparty.errors import ServiceFailure, UserError
+
+COMMANDS = {
+    "eval": "run a team over questions and score it",
+    "ask": "let a team answer one question while you watch",
+    "score": "score a finished run again, without sampling",
+    "show": "read what every agent of a run saw and wrote",
+    "questions": "convert, show and compare files of questions",
+    "index": "build a search index over a corpus, or describe one",
+    "search": "search an index",
+    "retriever": "serve an index over HTTP",
+}
+"""Each command lives in `searchparty.cli.<name>_command` with `add_arguments(parser)` and `run(args) -> int`."""
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """The argument parser; only the module of `command` is imported."""
+    parser = argparse.ArgumentParser(
+        prog="searchparty", description="Train, evaluate and serve teams of search agents that answer questions over a corpus."
+    )
+    parser.add_argument("--version", action="version", version=f"searchparty {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    for name, summary in COMMANDS.items():
+        subparser = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if name == command:
+            module = importlib.import_module(f"searchparty.cli.{name}_command")
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = next((word for word in arguments if word in COMMANDS), None)
+    try:
+        options = build_parser(command).parse_args(arguments)
+        return int(options.run(options))
+    except UserError as error:
+        for line in error.lines:
+            print(f"searchparty: error: {line}", file=sys.stderr)
+        return 2
+    except ServiceFailure as error:
+        print(f"searchparty: error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("searchparty: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
