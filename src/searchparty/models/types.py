@@ -6,7 +6,7 @@ only exchange text (a foreign chat endpoint) leaves the ids None, and the episod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -26,8 +26,8 @@ class Message:
 class Sampling:
     """How tokens are drawn. The defaults draw from the model's own distribution, which is what on-policy training needs.
 
-    Log-probabilities that an engine returns are those of the distribution the token was drawn from: after temperature, top-p and
-    top-k.
+    Log-probabilities that an engine returns are those of the distribution the token was drawn from: after temperature, top-k
+    and top-p, in this order.
     """
 
     temperature: float = 1.0
@@ -57,11 +57,11 @@ class GenerateRequest:
     messages: Sequence[Message]
     """The history as text: what engines without token ids send, and what scripted engines read."""
     prompt_ids: Sequence[int] | None
-    """The history as token ids, exactly what the model is to be given [prompt length]; None if the model has no known tokenizer."""
+    """The history as token ids, exactly what the model is to be given [prompt length]; None if its tokenizer is not known."""
     sampling: Sampling
     seed: int
-    """Fixes the outcome: equal request and equal weights give equal tokens, whatever else is in the batch. Candidate j of n uses
-    its own stream derived from (seed, j)."""
+    """Fixes the outcome: equal request and equal weights give equal tokens, whatever else is in the batch. Candidate j of n
+    uses its own stream derived from (seed, j)."""
     n: int = 1
     """Candidates wanted; they share the prompt's prefill."""
     stop: Sequence[str] = ()
@@ -97,7 +97,7 @@ class Generated:
 class Engine(Protocol):
     """Something that samples from one model. One instance serves all running episodes of a process.
 
-    `generate` and `score` never raise for a request that failed: that request's entry is a `Failure` and the others are unharmed.
+    `generate` and `score` never raise for a request that failed: its entry is a `Failure` and the others are unharmed.
     """
 
     @property
@@ -121,7 +121,11 @@ class Engine(Protocol):
 
 
 class Tokenizer(Protocol):
-    """Text to ids and back, for one model."""
+    """Text to ids and back, for one model. Safe to call from several threads at once."""
+
+    @property
+    def control_tokens(self) -> Mapping[str, int]:
+        """Text and id of every token that is not ordinary text: special tokens and all others added to the vocabulary."""
 
     def encode(self, text: str) -> list[int]:
         """Encode text that may come from anywhere: no character sequence in it ever becomes a special token (contract 3)."""
