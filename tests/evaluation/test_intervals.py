@@ -1,0 +1,91 @@
+"""Intervals: known values, the ends of the range, and what a resample must keep fixed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from searchparty.evaluation.intervals import Interval, bootstrap_means, wilson_interval
+
+
+def values(*numbers: float) -> NDArray[np.float64]:
+    return np.array(numbers, dtype=np.float64)
+
+
+def test_wilson_intervals_match_values_worked_by_hand() -> None:
+    # With z = 1.959964: 8 of 10 has centre 0.71674 and half width 0.22654; at 0 of n the upper end is z² / (n + z²).
+    interval = wilson_interval(8, 10)
+    assert (interval.low, interval.high) == pytest.approx((0.49016, 0.94332), abs=1e-5)
+    assert wilson_interval(0, 10).high == pytest.approx(3.841459 / 13.841459, abs=1e-6)
+
+
+def test_wilson_keeps_a_width_at_none_and_all_and_knows_nothing_without_trials() -> None:
+    none, everything = wilson_interval(0, 20), wilson_interval(20, 20)
+    assert none.low == 0.0 < none.high
+    assert everything.low < 1.0 == everything.high
+    assert wilson_interval(0, 0) == Interval(0.0, 1.0)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(-1, 5), (6, 5), (1, 0)])
+def test_wilson_refuses_impossible_counts(successes: int, trials: int) -> None:
+    with pytest.raises(ValueError, match="successes"):
+        wilson_interval(successes, trials)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0])
+def test_a_confidence_outside_0_to_1_is_refused(confidence: float) -> None:
+    with pytest.raises(ValueError, match="confidence"):
+        wilson_interval(1, 2, confidence)
+    with pytest.raises(ValueError, match="confidence"):
+        bootstrap_means({"nq": values(0, 1)}, confidence=confidence)
+
+
+@given(st.integers(1, 500).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials))))
+def test_wilson_lies_in_0_to_1_holds_the_rate_and_mirrors(counts: tuple[int, int]) -> None:
+    successes, trials = counts
+    interval, mirrored = wilson_interval(successes, trials), wilson_interval(trials - successes, trials)
+    assert 0.0 <= interval.low <= successes / trials <= interval.high <= 1.0
+    assert (1 - mirrored.high, 1 - mirrored.low) == pytest.approx((interval.low, interval.high))
+
+
+def test_the_bootstrap_of_many_even_questions_agrees_with_the_normal_approximation() -> None:
+    interval = bootstrap_means({"nq": values(*[0, 1] * 200)}, resamples=4000).datasets["nq"]
+    assert (interval.low, interval.high) == pytest.approx((0.5 - 1.96 * 0.025, 0.5 + 1.96 * 0.025), abs=0.006)
+
+
+def test_the_bootstrap_draws_questions_so_that_more_samples_of_the_same_questions_narrow_nothing() -> None:
+    """Two questions, one always right and one never, leave the widest interval however often each was run."""
+    assert bootstrap_means({"nq": values(0, 1)}).datasets["nq"] == Interval(0.0, 1.0)
+
+
+def test_equal_seeds_give_equal_intervals_and_others_do_not_disturb_a_dataset() -> None:
+    nq, musique = values(*np.linspace(0, 1, 30)), values(*np.linspace(0, 0.5, 17))
+    both = bootstrap_means({"nq": nq, "musique": musique}, seed=3)
+    assert both == bootstrap_means({"nq": nq, "musique": musique}, seed=3)
+    assert both.datasets["musique"] == bootstrap_means({"musique": musique}, seed=3).datasets["musique"]
+    assert both.datasets["musique"] != bootstrap_means({"musique": musique}, seed=4).datasets["musique"]
+
+
+def test_datasets_are_resampled_apart_so_that_differences_between_them_do_not_widen_the_macro_interval() -> None:
+    intervals = bootstrap_means({"easy": values(1, 1, 1), "hard": values(0, 0, 0, 0, 0)})
+    assert intervals.macro == Interval(0.5, 0.5)
+
+
+def test_one_dataset_alone_is_its_own_macro() -> None:
+    intervals = bootstrap_means({"nq": values(0, 0.25, 1, 0.5)})
+    assert intervals.macro == intervals.datasets["nq"]
+
+
+def test_the_draws_do_not_depend_on_how_many_are_held_in_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = bootstrap_means({"nq": values(*np.linspace(0, 1, 50))}, resamples=101)
+    monkeypatch.setattr("searchparty.evaluation.intervals._DRAWS_AT_ONCE", 500)
+    assert bootstrap_means({"nq": values(*np.linspace(0, 1, 50))}, resamples=101) == whole
+
+
+@pytest.mark.parametrize("bad", [{}, {"nq": values()}, {"nq": values(0.5, float("nan"))}])
+def test_no_dataset_no_question_and_values_that_are_not_finite_are_refused(bad: dict[str, NDArray[np.float64]]) -> None:
+    with pytest.raises(ValueError):
+        bootstrap_means(bad)
