@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import re
 import string
+from functools import lru_cache
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _SPACE_FOR_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
 
+_REMEMBERED = 20_000
+"""Results kept per normaliser: a question's golden answers, up to hundreds of aliases, return with every sample and every score."""
 
+
+@lru_cache(_REMEMBERED)
 def normalise_answer(text: str) -> str:
     """Lower case, ASCII punctuation deleted, articles and surplus white space removed, in this order.
 
@@ -24,6 +29,7 @@ def normalise_answer(text: str) -> str:
     return _without_articles(text.lower().translate(_DELETE_PUNCTUATION))
 
 
+@lru_cache(_REMEMBERED)
 def normalise_triviaqa(text: str) -> str:
     """As `normalise_answer`, but punctuation, and four quotation marks outside ASCII, becomes a space instead of vanishing.
 
