@@ -1,7 +1,7 @@
 """Reading an agent's turn: which action did it take, or what exactly is wrong with it.
 
-Only sampled text of one turn comes in here, never passages, prompts or earlier turns. The rules are the same for every role: a
-turn may think aloud first, and must end with its action in tags; nothing is repaired and nothing is guessed.
+Only the sampled text of one turn comes in here, never passages, prompts or earlier turns. The rules are the same for every role:
+a turn may think aloud first and must end with its action in tags. Nothing is repaired and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -17,20 +17,24 @@ class ActionProblem(StrEnum):
 
     EMPTY_TURN = "empty_turn"
     """Nothing but white space."""
+    UNFINISHED_THINKING = "unfinished_thinking"
+    """A `<think>` was never closed: most often the token limit was met while thinking. Tags inside it do not count."""
     NO_TAG = "no_tag"
-    """None of the tags that the role may use now."""
+    """None of the role's tags outside thinking."""
+    NESTED = "nested"
+    """A tag is opened before the one ahead of it is closed."""
+    UNOPENED = "unopened"
+    """A closing tag without its opening one, also where the opening tag is misspelt or has attributes."""
     UNCLOSED = "unclosed"
-    """A tag is opened and never closed."""
-    STRAY_TAG = "stray_tag"
-    """A closing tag without an opening one, or a tag inside another."""
-    SEVERAL_ACTIONS = "several_actions"
-    """More than one action where one is allowed, or actions of different kinds."""
+    """The last tag is opened and never closed."""
+    SEVERAL = "several"
+    """More than one action where one is allowed, or actions of different kinds. None is chosen: that would let a model hedge."""
     EMPTY_CONTENT = "empty_content"
-    """Nothing between the tags."""
+    """Nothing but white space between the tags."""
     TRAILING_TEXT = "trailing_text"
-    """Text after the action."""
+    """Something other than white space follows the action, or stands between the parts of one."""
     NOT_ALLOWED_NOW = "not_allowed_now"
-    """A tag of the role that it may not use in this turn, such as a search after it was told to report."""
+    """A tag that the role may not use in this turn, such as a search after it was told to report."""
     BAD_CONTENT = "bad_content"
     """The content does not have the form that the tag asks for, such as a report number that does not exist."""
 
@@ -54,7 +58,7 @@ class TagRules:
 
     Attributes:
         allowed: tags that are legal in this turn.
-        repeatable: those of them of which one turn may hold several.
+        repeatable: those of which one turn may hold several.
         known: all tags of the role; one that is known but not allowed is a problem of its own.
     """
 
@@ -63,58 +67,66 @@ class TagRules:
     known: tuple[str, ...] = ()
 
 
-_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
-
-
 def read_action(text: str, rules: TagRules) -> Action | ActionProblem:
-    """Parse one turn. Tags are lower case without attributes; a `<think>…</think>` block is skipped, whatever it holds.
+    """Parse one turn.
 
-    Well-formed is: any text without the role's tags, then one action (or several of one repeatable tag, with white space between),
-    then nothing. Tags of other roles are ordinary text.
+    1. The turn ends with one action, or with several pairs of one repeatable tag and only white space between them. Any text may
+       stand before it, only white space after it. Tags are matched to the letter: other case, attributes or spaces make no tag.
+    2. Thinking, from `<think>` to the next `</think>`, is set aside with every tag in it. A turn whose first thinking tag is a
+       closing one began inside thinking, because the chat template opened it in the prompt.
+    3. Tags of other roles are ordinary text, and content may have any length; the call's token limit bounds it.
     """
-    body = _THINKING.sub("", text)
-    if not body.strip():
+    if not text.strip():
         return ActionProblem.EMPTY_TURN
-    if "<think>" in body:
-        return ActionProblem.UNCLOSED
-    tags = dict.fromkeys((*rules.allowed, *rules.known))
-    pieces = list(re.finditer(rf"<(/?)({'|'.join(map(re.escape, tags))})>", body))
-    if not pieces:
-        return ActionProblem.NO_TAG
-    contents: list[str] = []
-    used: list[str] = []
-    end_of_last: int | None = None
-    position = 0
-    while position < len(pieces):
-        opening = pieces[position]
-        if opening[1]:
-            return ActionProblem.STRAY_TAG
-        if position + 1 == len(pieces):
-            return ActionProblem.UNCLOSED
-        closing = pieces[position + 1]
-        if not closing[1] or closing[2] != opening[2]:
-            return ActionProblem.STRAY_TAG
-        if end_of_last is not None and body[end_of_last : opening.start()].strip():
-            return ActionProblem.TRAILING_TEXT
-        used.append(opening[2])
-        contents.append(body[opening.end() : closing.start()].strip())
-        end_of_last = closing.end()
-        position += 2
-    if body[end_of_last:].strip():
+    tags, finished_thinking = _tags_outside_thinking(text, dict.fromkeys((*rules.allowed, *rules.known)))
+    if not finished_thinking:
+        return ActionProblem.UNFINISHED_THINKING
+    fault = _malformed(tags)
+    if fault is not None:
+        return fault
+    pairs = list(zip(tags[::2], tags[1::2], strict=True))
+    gaps = [text[closing.end() : opening.start()] for (_, closing), (opening, _) in zip(pairs, pairs[1:], strict=False)]
+    name = pairs[0][0][2]
+    if any(opening[2] != name for opening, _ in pairs) or (len(pairs) > 1 and name not in rules.repeatable):
+        return ActionProblem.SEVERAL
+    if any(gap.strip() for gap in gaps) or text[pairs[-1][1].end() :].strip():
         return ActionProblem.TRAILING_TEXT
-    return _judge(used, contents, rules)
-
-
-def _judge(used: list[str], contents: list[str], rules: TagRules) -> Action | ActionProblem:
-    if len(set(used)) > 1 or (len(used) > 1 and used[0] not in rules.repeatable):
-        return ActionProblem.SEVERAL_ACTIONS
-    if used[0] not in rules.allowed:
+    if name not in rules.allowed:
         return ActionProblem.NOT_ALLOWED_NOW
-    if not all(contents):
-        return ActionProblem.EMPTY_CONTENT
-    return Action(used[0], tuple(contents))
+    contents = tuple(text[opening.end() : closing.start()].strip() for opening, closing in pairs)
+    return Action(name, contents) if all(contents) else ActionProblem.EMPTY_CONTENT
 
 
 def closing_tags(tags: Collection[str]) -> tuple[str, ...]:
-    """Stop strings that end a turn at its action, for roles that may write just one."""
+    """Stop strings that end a turn at its action, for tags of which a turn may hold just one."""
     return tuple(f"</{tag}>" for tag in tags)
+
+
+def _tags_outside_thinking(text: str, names: Collection[str]) -> tuple[list[re.Match[str]], bool]:
+    """The tags in order, and whether all thinking was closed."""
+    found = list(re.finditer(rf"<(/?)(think|{'|'.join(map(re.escape, names))})>", text))
+    thinking = next((tag[1] == "/" for tag in found if tag[2] == "think"), False)
+    outside = []
+    for tag in found:
+        if tag[2] == "think":
+            thinking = not tag[1]
+        elif not thinking:
+            outside.append(tag)
+    return outside, not thinking
+
+
+def _malformed(tags: list[re.Match[str]]) -> ActionProblem | None:
+    """Name the fault of a sequence of tags that is not made of whole pairs."""
+    if not tags:
+        return ActionProblem.NO_TAG
+    is_open: str | None = None
+    for tag in tags:
+        if not tag[1]:
+            if is_open is not None:
+                return ActionProblem.NESTED
+            is_open = tag[2]
+        elif tag[2] != is_open:
+            return ActionProblem.UNOPENED
+        else:
+            is_open = None
+    return ActionProblem.UNCLOSED if is_open is not None else None

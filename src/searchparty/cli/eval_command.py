@@ -1,0 +1,47 @@
+"""`searchparty eval`: run a team over questions and score it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from searchparty.cli.recipe_options import add_recipe_options, recipe_from
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_recipe_options(parser)
+    parser.add_argument("--questions", metavar="FILE", help="file of questions, any known format")
+    parser.add_argument("--samples", type=int, metavar="N", help="attempts per question (default 1)")
+    parser.add_argument("--limit", type=int, metavar="N", help="only the first N questions")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="RUN", help="run directory")
+    parser.add_argument("--resume", action="store_true", help="continue the run: play what is missing, retry what a service failed")
+    parser.add_argument("--overwrite", action="store_true", help="begin again in an existing run directory")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Play, score, print the table. Returns 1 if services failed, so that the numbers are not final."""
+    from rich.console import Console
+
+    from searchparty.cli.progress import EpisodeProgress
+    from searchparty.evaluation.run import evaluate
+    from searchparty.evaluation.table import print_summary
+
+    recipe = recipe_from(options, questions=options.questions, samples=options.samples, limit=options.limit)
+    with EpisodeProgress() as progress:
+        work = evaluate(
+            recipe, options.output, resume=options.resume, overwrite=options.overwrite, on_episode=progress.on_episode
+        )
+        summary = asyncio.run(work)
+    print_summary(summary, Console())
+    print(f"run directory: {options.output}  (read it: searchparty show {options.output})")
+    failed = summary.behaviour["all"].service_failures
+    if failed:
+        print(
+            f"searchparty: {failed} episodes were ended by a failing model or retriever and score 0; "
+            f"repeat the command with --resume to try them again",
+            file=sys.stderr,
+        )
+    return 1 if failed else 0

@@ -1,0 +1,119 @@
+"""Reading recipes: a YAML file, then `key.path=value` overrides, then every fault at once, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from searchparty.errors import UserError
+
+R = TypeVar("R", bound=BaseModel)
+
+
+def load_recipe(recipe: type[R], path: Path | None, overrides: Sequence[str], settings: Mapping[str, Any]) -> R:
+    """Build a recipe.
+
+    Args:
+        recipe: the class of the recipe.
+        path: its YAML file; None starts from nothing.
+        overrides: `key.path=value` words; the value is read as YAML.
+        settings: values from command-line options, which win over the file; None values are passed over.
+
+    Raises:
+        UserError: with one line per fault.
+    """
+    source = str(path) if path else "command line"
+    document = _read_yaml(path) if path else {}
+    for key, value in settings.items():
+        if value is not None:
+            document[key] = value
+    faults = []
+    for word in overrides:
+        fault = _override(document, word)
+        if fault:
+            faults.append(fault)
+    try:
+        made = recipe.model_validate(document)
+    except ValidationError as error:
+        faults += [_line(recipe, source, fault) for fault in error.errors()]
+        raise UserError(*faults) from None
+    if faults:
+        raise UserError(*faults)
+    return made
+
+
+def dump_recipe(recipe: BaseModel) -> str:
+    """The complete recipe as YAML."""
+    return yaml.safe_dump(recipe.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise UserError(f"{path}: no such recipe; check the path")
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        raise UserError(f"{path}:{mark.line + 1 if mark else 1}: not valid YAML ({getattr(error, 'problem', error)})") from None
+    if not isinstance(document, dict):
+        raise UserError(f"{path}: a recipe is a mapping of keys to values")
+    return document
+
+
+def _override(document: dict[str, Any], word: str) -> str | None:
+    """Set `key.path=value` in the document. Returns a fault, or None."""
+    path, separator, text = word.partition("=")
+    if not separator or not path:
+        return f"{word}: an override has the form key.path=value"
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return f"{word}: the value is not valid YAML; quote it"
+    *parents, last = path.split(".")
+    place = document
+    for key in parents:
+        inner = place.get(key)
+        if isinstance(inner, str):
+            inner = {"name" if key == "team" else "spec": inner}
+        if not isinstance(inner, dict):
+            inner = {}
+        place[key] = inner
+        place = inner
+    place[last] = value
+    return None
+
+
+def _line(recipe: type[BaseModel], source: str, fault: Any) -> str:
+    """One line for one fault that pydantic found."""
+    location = [str(part) for part in fault["loc"]]
+    place = ".".join(location)
+    if fault["type"] == "extra_forbidden":
+        known = _known_keys(recipe, location[:-1])
+        near = get_close_matches(location[-1], known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+        return f"{source}: {place}: unknown key; {hint}"
+    if fault["type"] == "missing":
+        return f"{source}: {place}: is missing; give it in the recipe or as {place}=VALUE"
+    return f"{source}: {place}: {fault['msg']} (found {fault['input']!r:.80})"
+
+
+def _known_keys(recipe: type[BaseModel], location: Sequence[str]) -> list[str]:
+    """The keys that are legal at a place in the recipe."""
+    here: type[BaseModel] | None = recipe
+    for key in location:
+        if here is None or key not in here.model_fields:
+            continue
+        here = _model_in(here.model_fields[key].annotation)
+    return list(here.model_fields) if here else []
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The recipe class inside an annotation such as `X`, `X | None` or `dict[str, X]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)

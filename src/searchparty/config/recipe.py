@@ -1,0 +1,117 @@
+"""A recipe: everything that decides what an evaluation run does, in one YAML file (contract 10).
+
+Unknown keys are refused. `resolve_eval` gives the complete recipe, defaults included, as it is written into the run directory.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+class Strict(BaseModel):
+    """A part of a recipe: unknown keys are faults, and a loaded recipe does not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class ModelSpec(Strict):
+    """Which model, and how it is reached."""
+
+    spec: str
+    """`smollm2`, a Hugging Face id, a folder, a GGUF file, `http://host:port/v1`, or `scripted:NAME`."""
+    tokenizer: str | None = None
+    """For an HTTP endpoint that takes token ids: the folder or Hugging Face id whose tokenizer and chat template it uses."""
+    route: Literal["auto", "tokens", "chat"] = "auto"
+    """For an HTTP endpoint: exchange token ids, exchange chat text, or find out which it offers."""
+    model_name: str | None = None
+    """For an HTTP endpoint that serves several models: the one to ask for."""
+    timeout: Annotated[float, Field(gt=0)] = 120.0
+    """Seconds that one request may take, all attempts included."""
+    device: str | None = None
+    """For an in-process model: `cpu`, `cuda`, `cuda:1`; None takes a CUDA card if there is one."""
+    max_batch_tokens: Annotated[int, Field(ge=1)] = 65536
+    """For an in-process model: most tokens of history held in one batch."""
+
+
+class SamplingSpec(Strict):
+    """How tokens are drawn."""
+
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+    """0 takes the most probable token each time."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    top_k: Annotated[int, Field(ge=0)] = 0
+    """0 means no limit."""
+    max_tokens: Annotated[int, Field(ge=1)] = 512
+    """Most tokens of one turn."""
+
+
+def _spec_from_text(value: Any) -> Any:
+    return {"spec": value} if isinstance(value, str) else value
+
+
+def _team_from_text(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+ModelChoice = Annotated[ModelSpec, BeforeValidator(_spec_from_text)]
+
+
+class RoleSpec(Strict):
+    """What one role does differently from the rest of the team."""
+
+    prompt: Path | None = None
+    """A prompt file in place of the team's own."""
+    model: ModelChoice | None = None
+    sampling: SamplingSpec | None = None
+
+
+class TeamSpec(BaseModel):
+    """Name of a team and its options; the options are checked against the team's own fields."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+    """`direct`, `rag`, `chained`, `hierarchical`, or `path/to/file.py:ClassName`."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Everything but the name."""
+        return dict(self.model_extra or {})
+
+
+class RetrieverSpec(Strict):
+    """How a remote retriever is asked; a local index needs none of this."""
+
+    timeout: Annotated[float, Field(gt=0)] = 30.0
+    """Seconds that one query may take, all attempts included."""
+    attempts: Annotated[int, Field(ge=1)] = 4
+    """How many times a failed request is sent before it is recorded as failed."""
+
+
+class EvalRecipe(Strict):
+    """One evaluation run. Equal recipes and equal files give equal episodes."""
+
+    team: Annotated[TeamSpec, BeforeValidator(_team_from_text)]
+    model: ModelChoice
+    """The model that plays every role, except those with one of their own under `roles`."""
+    questions: Path
+    """A file of questions in any known format."""
+    format: str | None = None
+    """Its format; None finds it by content."""
+    index: str | None = None
+    """Folder of an index, or address of a retriever; teams without retrieval need none."""
+    samples: Annotated[int, Field(ge=1)] = 1
+    """Attempts per question."""
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """Only the first so many questions of the file."""
+    seed: int = 0
+    sampling: SamplingSpec = SamplingSpec()
+    roles: dict[str, RoleSpec] = {}
+    retriever: RetrieverSpec = RetrieverSpec()
+    concurrency: Annotated[int, Field(ge=1)] = 32
+    """Episodes under way at once. Changes how long the run takes, not what it gives."""
+    scorer: str = "squad"
+    """The official script whose normalisation decides: squad, hotpotqa, 2wiki, musique, triviaqa."""

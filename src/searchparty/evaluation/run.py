@@ -1,0 +1,129 @@
+"""An evaluation run: play every question as often as asked, append each episode as it ends, then score.
+
+Interrupted at any instant it resumes with the episodes that are there; only missing ones, and those that a failing service
+ended, are played.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from searchparty.config.recipe import EvalRecipe
+from searchparty.episodes.store import EpisodeWriter
+from searchparty.episodes.types import Episode
+from searchparty.errors import UserError
+from searchparty.evaluation.run_directory import RunDirectory, describe_environment
+from searchparty.evaluation.scorers import Scorer, scorer_named
+from searchparty.evaluation.scoring import ScoredEpisode, score_episode
+from searchparty.evaluation.staging import Stage, set_stage
+from searchparty.evaluation.summary import RunSummary, summarise
+from searchparty.files import atomic_output, write_json
+from searchparty.questions import read_questions
+from searchparty.questions.types import Question
+from searchparty.teams.play import play
+
+OnEpisode = Callable[[Episode, int, int], None]
+"""Called after each episode with the episode, the number now done, and the number asked."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One episode to be played."""
+
+    question: Question
+    sample: int
+
+
+def load_asked_questions(recipe: EvalRecipe) -> list[Question]:
+    """The questions of a recipe. Raises UserError for a file without questions or with a question that has no golden answer."""
+    questions = read_questions(recipe.questions, recipe.format)[: recipe.limit]
+    if not questions:
+        raise UserError(f"{recipe.questions}: holds no question")
+    for question in questions:
+        if not question.golden_answers:
+            raise UserError(f"{recipe.questions}: {question.key} has no golden answer, so it cannot be scored; use a split that has them")
+    return questions
+
+
+async def evaluate(recipe: EvalRecipe, directory: Path, *, resume: bool, overwrite: bool, on_episode: OnEpisode) -> RunSummary:
+    """Carry out a recipe in a run directory and return its numbers.
+
+    Raises:
+        UserError: for anything in the recipe or the directory that does not fit; nothing is written then.
+    """
+    run = RunDirectory(directory)
+    run.check_may_begin(resume=resume, overwrite=overwrite)
+    scorer = scorer_named(recipe.scorer)
+    questions = load_asked_questions(recipe)
+    stage = set_stage(recipe)
+    try:
+        environment = describe_environment(
+            models={role: part.model.identity for role, part in stage.cast.items()},
+            retriever=stage.retriever.identity if stage.retriever else None,
+            questions_file=recipe.questions,
+        )
+        if resume:
+            run.check_same(recipe, environment)
+        else:
+            run.begin(recipe, questions, environment)
+        await _play_missing(run, recipe, stage, questions, on_episode)
+    finally:
+        await stage.close()
+    return score_run(run, recipe, scorer)
+
+
+async def _play_missing(
+    run: RunDirectory, recipe: EvalRecipe, stage: Stage, questions: Sequence[Question], on_episode: OnEpisode
+) -> None:
+    there = run.read_latest_episodes()
+    good = {key for key, episode in there.items() if not episode.stop_reason.is_service_failure}
+    attempts = [Attempt(question, sample) for sample in range(recipe.samples) for question in questions]
+    missing = iter([attempt for attempt in attempts if (attempt.question.key, attempt.sample) not in good])
+    done = len(good)
+
+    async def worker(writer: EpisodeWriter) -> None:
+        nonlocal done
+        for attempt in missing:
+            episode = await play(
+                stage.team, attempt.question, stage.cast, stage.retriever, sample=attempt.sample, seed=recipe.seed
+            )
+            writer.write(episode)
+            done += 1
+            on_episode(episode, done, len(attempts))
+
+    with EpisodeWriter(run.episodes_file) as writer:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(recipe.concurrency, len(attempts))):
+                group.create_task(worker(writer))
+
+
+def score_run(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer) -> RunSummary:
+    """Score all episodes of a run that is complete, and write `scores.jsonl` and `summary.json`.
+
+    Raises:
+        UserError: if episodes are missing, or belong to no question of the run.
+    """
+    questions = {question.key: question for question in run.read_questions()}
+    episodes = run.read_latest_episodes()
+    asked = [(key, sample) for sample in range(recipe.samples) for key in questions]
+    missing = [key for key in asked if key not in episodes]
+    if missing:
+        raise UserError(f"{run.path}: {len(missing)} of {len(asked)} episodes are missing; finish the run with --resume first")
+    scored = [score_episode(episodes[key], questions[key[0]].golden_answers, scorer) for key in asked]
+    write_scores(run.scores_file, scored)
+    first = episodes[asked[0]]
+    summary = summarise(scored, team=first.team, model=recipe.model.spec, scorer=scorer.name, samples=recipe.samples)
+    write_json(run.summary_file, orjson.loads(orjson.dumps(summary)))
+    return summary
+
+
+def write_scores(path: Path, scored: Sequence[ScoredEpisode]) -> None:
+    """Write scored episodes as JSON lines, atomically."""
+    with atomic_output(path, "wb") as stream:
+        for episode in scored:
+            stream.write(orjson.dumps(episode, option=orjson.OPT_APPEND_NEWLINE))

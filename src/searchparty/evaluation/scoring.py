@@ -1,0 +1,136 @@
+"""From an episode to its scores and counts: what the answer earned, and what it took to get there.
+
+Only the sampled text of the answering agent's last turn is scored (contract 4). Every episode is scored, whatever its ending
+(contract 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from searchparty.episodes.types import Episode, Span, SpanKind, Transcript
+from searchparty.evaluation.scorers import Scorer
+from searchparty.teams.actions import Action, TagRules, read_action
+
+ANSWER_RULES = TagRules(("answer",))
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateScore:
+    """One candidate of the answer call."""
+
+    answer: str | None
+    """Strictly extracted; None if there is no well-formed answer."""
+    problem: str | None
+    """Why there is none."""
+    exact_match: float
+    f1: float
+
+
+@dataclass(frozen=True, slots=True)
+class RoleUse:
+    """What one role used in one episode. Token counts are None where the model exchanges text only and does not say."""
+
+    agents: int
+    calls: int
+    input_tokens: int | None
+    """Prompt tokens of all calls: a history of several turns counts again with each turn."""
+    unique_input_tokens: int | None
+    """Tokens that were observed, each once: without repeated history."""
+    output_tokens: int | None
+    format_failures: dict[str, int]
+    """Turns without a well-formed action that ended an agent, by kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredEpisode:
+    """Scores and counts of one episode. The first candidate is the episode's answer."""
+
+    question_key: str
+    dataset: str
+    sample: int
+    stop_reason: str
+    answer: str | None
+    problem: str | None
+    exact_match: float
+    f1: float
+    f1_joined: float
+    cover_exact_match: float
+    scorable: bool
+    """False if no golden answer survives normalisation; such a question scores 0 and is counted."""
+    candidates: list[CandidateScore]
+    steps: int
+    searches: int
+    failed_searches: int
+    empty_searches: int
+    roles: dict[str, RoleUse]
+    seconds: float
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Question and sample."""
+        return self.question_key, self.sample
+
+
+def extract_answer(turn: str) -> tuple[str | None, str | None]:
+    """The answer in a turn and None, or None and the problem."""
+    action = read_action(turn, ANSWER_RULES)
+    return (action.content, None) if isinstance(action, Action) else (None, str(action))
+
+
+def score_episode(episode: Episode, golden_answers: Sequence[str], scorer: Scorer) -> ScoredEpisode:
+    """Score one episode against the golden answers of its question."""
+    turns = [extract_answer(span.text) for span in episode.last_turns()]
+    candidates = [
+        CandidateScore(answer, problem, scorer.exact_match(answer, golden_answers), scorer.f1(answer, golden_answers))
+        for answer, problem in turns
+    ]
+    answer, problem = turns[0] if turns else (None, None)
+    scores = scorer.score(answer, golden_answers)
+    roles = dict.fromkeys(transcript.role for transcript in episode.agents)
+    return ScoredEpisode(
+        question_key=episode.question_key,
+        dataset=episode.dataset,
+        sample=episode.sample,
+        stop_reason=episode.stop_reason.value,
+        answer=answer,
+        problem=problem,
+        exact_match=scores.exact_match,
+        f1=scores.f1,
+        f1_joined=scorer.f1_joined(answer, golden_answers),
+        cover_exact_match=scores.cover_exact_match,
+        scorable=scores.scorable,
+        candidates=candidates,
+        steps=episode.steps,
+        searches=len(episode.retrievals),
+        failed_searches=sum(retrieval.failure is not None for retrieval in episode.retrievals),
+        empty_searches=sum(retrieval.failure is None and not retrieval.hits for retrieval in episode.retrievals),
+        roles={role: role_use([one for one in episode.agents if one.role == role]) for role in roles},
+        seconds=episode.seconds,
+    )
+
+
+def role_use(transcripts: Sequence[Transcript]) -> RoleUse:
+    """Count what the agents of one role used."""
+    calls = [call for transcript in transcripts for call in transcript.calls]
+    spans = [span for transcript in transcripts for span in transcript.spans]
+    problems = [transcript.problem for transcript in transcripts if transcript.problem is not None]
+    return RoleUse(
+        agents=len(transcripts),
+        calls=len(calls),
+        input_tokens=_sum([call.prompt_tokens for call in calls if call.failure is None]),
+        unique_input_tokens=_sum([_length(span) for span in spans if span.kind is not SpanKind.ACTION]),
+        output_tokens=_sum([call.output_tokens for call in calls if call.failure is None]),
+        format_failures={problem: problems.count(problem) for problem in sorted(set(problems))},
+    )
+
+
+def _length(span: Span) -> int | None:
+    return None if span.ids is None else len(span.ids)
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    """The sum, or None if a part of it is unknown."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
