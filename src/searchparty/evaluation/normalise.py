@@ -16,7 +16,7 @@ _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _SPACE_FOR_PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
 
 _REMEMBERED = 20_000
-"""Results kept per normaliser: a question's golden answers, often dozens of aliases, return with every sample and every score."""
+"""Results kept per normaliser: golden answers, often dozens to a question, return with every sample and every score."""
 
 
 @lru_cache(_REMEMBERED)
