@@ -39,8 +39,8 @@ class ChatFormat(Protocol):
         """One whole user turn. `content` is encoded as foreign text.
 
         Args:
-            first: no turn precedes, neither an example nor one of this conversation. It matters only for templates that print
-                the system message inside the first user turn.
+            first: this turn follows `open` without examples. It matters only for templates that print the system message
+                inside the first user turn, which `open` has then begun.
         """
 
     def begin_action(self) -> list[int]:
@@ -120,6 +120,8 @@ class PieceChat:
         """See `ChatFormat.open`."""
         pieces = self.pieces
         ids = self._turn(pieces.system, system) if system else self.tokenizer.encode_markup(pieces.no_system)
+        if not system and not examples and pieces.system_in_first_user:
+            ids += self.tokenizer.encode_markup(pieces.user.before)
         for place, message in enumerate(examples):
             if message.role == "user":
                 ids += self._user(message.content, inside_system=bool(system) and place == 0)
