@@ -14,12 +14,15 @@ class Question:
     """
 
     id: str
+    """The source's own id; dataset and row number (`nq_17`, counted from 0) where the source has none. Never made from the text."""
     text: str
+    """As the source has it: edge spaces, entities and unusual characters are data. Only the quoting of the file's own format is
+    undone."""
     golden_answers: tuple[str, ...]
     """Accepted answers; aliases are further entries. Empty if the source gives none (a test split without answers)."""
     dataset: str
     supporting_titles: tuple[str, ...] = ()
-    """Titles of the passages that hold the evidence, where the source names them."""
+    """Titles of the passages that hold the evidence, where the source names them; each title once, in the source's order."""
     supporting_ids: tuple[str, ...] = ()
     """Corpus ids of the same, where all of them are in the corpus at hand."""
     hops: int | None = None
@@ -33,7 +36,8 @@ class Question:
     official_id: str | None = None
     """The id in the dataset's original release, where `id` is another one."""
     extra: dict[str, object] = field(default_factory=dict, hash=False, compare=False)
-    """Fields of the source that have no place above, kept as they were."""
+    """Fields of the source that have no place above, kept as they were. Passages that came along with a question are left out: they
+    belong to a corpus."""
 
     @property
     def key(self) -> str:

@@ -1,0 +1,172 @@
+"""`searchparty questions`: convert files of questions to our format, look at them, find duplicates, copy out the bundled sample."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from searchparty.errors import UserError
+
+if TYPE_CHECKING:
+    from searchparty.questions.overlap import Overlap
+    from searchparty.questions.reading import Loaded
+    from searchparty.questions.types import Question
+
+SHOWN_GROUPS = 10
+"""Shared texts that `overlap` prints; `--json` has them all."""
+SHOWN_ANSWERS = 5
+"""Golden answers that `show` prints of a question; `--json` has them all."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions and their options."""
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+
+    convert = actions.add_parser("convert", help="turn a file of any known format into our JSON lines")
+    convert.add_argument("input", type=Path, metavar="IN", help="the file, plain or gzip-compressed")
+    convert.add_argument("-o", "--output", type=Path, metavar="OUT.jsonl", required=True, help="the file to write")
+    _add_reading_options(convert)
+    convert.add_argument("--limit", type=_positive, metavar="N", help="take only the first N questions")
+
+    show = actions.add_parser("show", help="print questions")
+    show.add_argument("file", type=Path, metavar="FILE")
+    _add_reading_options(show)
+    show.add_argument("--limit", type=_positive, default=10, metavar="N", help="how many to print (10)")
+    show.add_argument("--id", help="print only the question with this id or key (dataset/id)")
+    show.add_argument("--json", action="store_true", help="print JSON lines")
+
+    overlap = actions.add_parser("overlap", help="find questions that two files share, or that one file repeats")
+    overlap.add_argument("first", type=Path, metavar="A")
+    overlap.add_argument("second", type=Path, metavar="B", nargs="?")
+    overlap.add_argument("--json", action="store_true", help="print everything as one JSON object")
+
+    sample = actions.add_parser("sample", help="copy the bundled questions and passages into a folder")
+    sample.add_argument("-o", "--output", type=Path, metavar="DIR", required=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out the action and return the exit code."""
+    return {"convert": _convert, "show": _show, "overlap": _overlap, "sample": _sample}[args.action](args)
+
+
+def _add_reading_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format", metavar="F", help="force a format instead of finding it by content; an unknown F lists them"
+    )
+    parser.add_argument("--dataset", metavar="D", help="the dataset's name, whatever the file says")
+
+
+def _positive(word: str) -> int:
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _convert(args: argparse.Namespace) -> int:
+    from searchparty.questions import load_questions, write_questions
+
+    loaded = load_questions(args.input, args.format, args.dataset, args.limit)
+    write_questions(args.output, loaded.questions)
+    _report_skipped(loaded)
+    datasets = ", ".join(dict.fromkeys(question.dataset for question in loaded.questions))
+    without = sum(not question.golden_answers for question in loaded.questions)
+    print(
+        f"{args.output}: {_count(len(loaded.questions), 'question')} (format {loaded.format}, dataset {datasets}), "
+        f"{without} without golden answers, {_count(len(loaded.skipped), 'record')} skipped"
+    )
+    return 0
+
+
+def _report_skipped(loaded: Loaded) -> None:
+    for skipped in loaded.skipped:
+        print(f"skipped {skipped.where}: {skipped.reason}", file=sys.stderr)
+
+
+def _show(args: argparse.Namespace) -> int:
+    from searchparty.questions import load_questions
+    from searchparty.questions.formats.native import to_line
+
+    loaded = load_questions(args.file, args.format, args.dataset, limit=None if args.id else args.limit)
+    questions = loaded.questions
+    if args.id:
+        questions = [question for question in questions if args.id in (question.id, question.key)]
+        if not questions:
+            first = loaded.questions[0]
+            raise UserError(
+                f"{args.file}: no question has the id {args.id!r}; ids look like {first.id!r}, keys like {first.key!r}"
+            )
+    for question in questions:
+        print(to_line(question) if args.json else _for_reading(question))
+    return 0
+
+
+def _for_reading(question: Question) -> str:
+    more = len(question.golden_answers) - SHOWN_ANSWERS
+    answers = " | ".join(question.golden_answers[:SHOWN_ANSWERS]) + (f" | ... {more} more" if more > 0 else "")
+    facts = {
+        "answers": answers or "(none given)",
+        "evidence": " | ".join(question.supporting_titles),
+        "hops": question.hops,
+        "type": question.type,
+        "split": question.split,
+        "source": question.source,
+    }
+    lines = [f"{question.key}", f"  {question.text}"]
+    return "\n".join(lines + [f"  {name + ':':<10}{value}" for name, value in facts.items() if value]) + "\n"
+
+
+def _overlap(args: argparse.Namespace) -> int:
+    from searchparty.questions import read_questions
+    from searchparty.questions.overlap import Agreement, find_overlap
+
+    found = find_overlap(read_questions(args.first), read_questions(args.second) if args.second else None)
+    counts = {str(answers): found.count(answers) for answers in Agreement}
+    if args.json:
+        summary = {"pairs": found.pairs, "texts": len(found.groups), "answers": counts}
+        print(json.dumps({**summary, **dataclasses.asdict(found)}, ensure_ascii=False))
+        return 0
+    files = " and ".join(
+        f"{path} ({size})" for path, size in zip((args.first, args.second)[: len(found.sizes)], found.sizes, strict=True)
+    )
+    print(
+        f"{files}: {_count(len(found.groups), 'text')} {'shared' if args.second else 'repeated'}, {_count(found.pairs, 'pair')}"
+    )
+    print("golden answers: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
+    print(f"same key: {len(found.same_key)}, same official id: {len(found.same_official_id)}")
+    _print_groups(found)
+    return 0
+
+
+def _print_groups(found: Overlap) -> None:
+    for group in found.groups[:SHOWN_GROUPS]:
+        print(f"\n{group.text}\n  answers: {group.answers}\n  " + "\n  ".join(group.first + group.second))
+    if len(found.groups) > SHOWN_GROUPS:
+        print(f"\n... {len(found.groups) - SHOWN_GROUPS} more; --json prints all")
+
+
+def _sample(args: argparse.Namespace) -> int:
+    from searchparty.questions.sample import sample_attribution, sample_corpus, sample_questions
+
+    sources = (sample_questions(), sample_corpus(), sample_attribution())
+    targets = [args.output / source.name for source in sources]
+    for target in targets:
+        if target.exists():
+            raise UserError(f"{target}: exists already; name another folder or remove it")
+    try:
+        args.output.mkdir(parents=True, exist_ok=True)
+        for source, target in zip(sources, targets, strict=True):
+            shutil.copyfile(source, target)
+    except OSError as error:
+        raise UserError(f"{args.output}: cannot be written ({error.strerror}); name another folder") from None
+    print("\n".join(str(target) for target in targets))
+    return 0
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,160 @@
+"""Finds questions that stand in two files, or twice in one, although their texts differ in case, accents' encoding or punctuation.
+
+Knows questions only, not files. A shared text is not always a fault: two people share a name, and so two questions their text. Each
+group therefore says how the golden answers of its members agree.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+
+from searchparty.questions.types import Question
+
+_ASCII_JUNK = re.compile(r"[^0-9a-z]+")
+
+
+def fold(text: str) -> str:
+    """The text's letters and digits alone, compatibility forms (NFKC) and case folded."""
+    if text.isascii():
+        return _ASCII_JUNK.sub("", text.lower())
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return "".join(character for character in folded if character.isalnum())
+
+
+class Agreement(StrEnum):
+    """How the folded golden answers of two questions agree."""
+
+    SAME = "same"
+    """The same set."""
+    PARTIAL = "partial"
+    """Some answers are accepted by both, some by one alone."""
+    CONFLICT = "conflict"
+    """No answer is accepted by both."""
+    UNKNOWN = "unknown"
+    """One of the two has no golden answers."""
+
+
+def agreement(first: Question, second: Question) -> Agreement:
+    """Compare the golden answers. An answer without letters and digits is compared as it is."""
+    one, other = ({fold(answer) or answer for answer in question.golden_answers} for question in (first, second))
+    if not one or not other:
+        return Agreement.UNKNOWN
+    if one == other:
+        return Agreement.SAME
+    return Agreement.PARTIAL if one & other else Agreement.CONFLICT
+
+
+_GRAVITY = (Agreement.SAME, Agreement.UNKNOWN, Agreement.PARTIAL, Agreement.CONFLICT)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Questions with one folded text."""
+
+    text: str
+    """As the first of them writes it."""
+    first: tuple[str, ...]
+    """Their keys in the first file."""
+    second: tuple[str, ...]
+    """Their keys in the second file; empty when one file is compared with itself."""
+    answers: Agreement
+    """The gravest disagreement among its pairs: conflict, then partial, then unknown, then same."""
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of questions: across the files if there are two, within the file if there is one."""
+        return len(self.first) * len(self.second) if self.second else len(self.first) * (len(self.first) - 1) // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What two files share, or one file repeats."""
+
+    sizes: tuple[int, ...]
+    """Questions in each of the files that were compared."""
+    groups: tuple[Group, ...]
+    """Shared texts, in the order of the first file."""
+    same_key: tuple[str, ...]
+    """Keys that stand in both files; within one file keys are unique."""
+    same_official_id: tuple[str, ...]
+    """`dataset/official id` that several questions carry, whatever their own ids are."""
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of questions with a shared text."""
+        return sum(group.pairs for group in self.groups)
+
+    def count(self, answers: Agreement) -> int:
+        """Number of groups whose golden answers agree in this way."""
+        return sum(group.answers is answers for group in self.groups)
+
+
+def find_overlap(first: Sequence[Question], second: Sequence[Question] | None = None) -> Overlap:
+    """Compare two files, or one with itself. Time grows with the number of questions, not of their pairs."""
+    texts = _by(first, lambda question: fold(question.text))
+    officials = _by(first, _official)
+    if second is None:
+        groups = [
+            Group(
+                members[0].text, _keys(members), (), _gravest(agreement(*pair) for pair in combinations(_distinct(members), 2))
+            )
+            for members in texts.values()
+            if len(members) > 1
+        ]
+        shared = [name for name, members in officials.items() if len(members) > 1]
+        return Overlap((len(first),), tuple(groups), (), tuple(shared))
+    others = _by(second, lambda question: fold(question.text))
+    other_officials, other_keys = _by(second, _official), {question.key for question in second}
+    groups = [
+        Group(
+            members[0].text,
+            _keys(members),
+            _keys(others[text]),
+            _gravest(agreement(one, other) for one in _distinct(members) for other in _distinct(others[text])),
+        )
+        for text, members in texts.items()
+        if text in others
+    ]
+    return Overlap(
+        (len(first), len(second)),
+        tuple(groups),
+        tuple(question.key for question in first if question.key in other_keys),
+        tuple(name for name in officials if name in other_officials),
+    )
+
+
+def _official(question: Question) -> str:
+    return f"{question.dataset}/{question.official_id or question.id}"
+
+
+def _by(questions: Iterable[Question], name: Callable[[Question], str]) -> dict[str, list[Question]]:
+    """Questions by name, in their order; a text that folds to nothing is comparable with none and is left out."""
+    found: dict[str, list[Question]] = defaultdict(list)
+    for question in questions:
+        found[name(question)].append(question)
+    found.pop("", None)
+    return dict(found)
+
+
+def _keys(questions: Iterable[Question]) -> tuple[str, ...]:
+    return tuple(question.key for question in questions)
+
+
+def _distinct(questions: Iterable[Question]) -> list[Question]:
+    """One question for each set of golden answers, two for a set that occurs more often: enough to see every kind of pair."""
+    kept: dict[frozenset[str], list[Question]] = defaultdict(list)
+    for question in questions:
+        same = kept[frozenset(question.golden_answers)]
+        if len(same) < 2:
+            same.append(question)
+    return [question for same in kept.values() for question in same]
+
+
+def _gravest(agreements: Iterable[Agreement]) -> Agreement:
+    return max(agreements, key=_GRAVITY.index)
