@@ -1,0 +1,63 @@
+"""`searchparty search DIR "query"`: the hits of one query, for a person or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from searchparty.retrieval.types import Hit
+
+_EXCERPT_LENGTH = 300
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("index", metavar="DIR", help="folder of an index, or address of a retrieval server (http://…)")
+    parser.add_argument("query", help="what to search for")
+    parser.add_argument("-k", type=_positive, default=3, help="number of hits (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object: query, retriever, hits with whole texts")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search and print."""
+    from searchparty.retrieval.opening import open_retriever
+
+    retriever = open_retriever(args.index)
+    [hits] = retriever.search([args.query], args.k)
+    if args.json:
+        found = [
+            {"rank": hit.rank, "score": hit.score, "id": hit.passage.id, "title": hit.passage.title, "text": hit.passage.text}
+            for hit in hits
+        ]
+        print(json.dumps({"query": args.query, "retriever": retriever.identity, "hits": found}, indent=2))
+    elif hits:
+        print("\n\n".join(map(_printed, hits)))
+    else:
+        print("no hits: no passage holds any of these words")
+    return 0
+
+
+def _printed(hit: Hit) -> str:
+    """One hit in two lines. Control characters of foreign text are shown by code, so that they cannot steer the terminal."""
+    text = " ".join(hit.passage.text.split())
+    excerpt = text if len(text) <= _EXCERPT_LENGTH else text[:_EXCERPT_LENGTH].rsplit(" ", 1)[0] + " …"
+    head = f"{hit.rank}. {hit.score:.3f}  [{hit.passage.id}]  {hit.passage.title}"
+    return f"{_harmless(head)}\n   {_harmless(excerpt)}"
+
+
+def _harmless(text: str) -> str:
+    """Text with everything that is neither printable nor a space written as an escape."""
+    return "".join(
+        character
+        if character.isprintable() or character.isspace() and character not in "\x1c\x1d\x1e\x1f\x85\n\r\t\v\f"
+        else ascii(character)[1:-1]
+        for character in text
+    )
+
+
+def _positive(value: str) -> int:
+    if not value.isdecimal() or int(value) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 is needed, not {value!r}")
+    return int(value)

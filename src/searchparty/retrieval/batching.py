@@ -1,0 +1,159 @@
+"""The front of a retriever for hundreds of episodes that run at once: queries that wait together are searched together.
+
+Merging is greedy and has no timer: whatever arrived while the last batch was being searched is the next batch. One thread does
+all searching, so the event loop never waits for an index or a server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from searchparty.errors import Failure, FailureKind, ServiceFailure, UserError
+from searchparty.retrieval.types import Hit, Retriever
+
+Answer = list[list[Hit]] | ServiceFailure | UserError
+
+_BLAMED_ON_ONE_QUERY = {FailureKind.REJECTED, FailureKind.SERVER_ERROR, FailureKind.MALFORMED_REPLY}
+"""Failures that a single bad query can cause; the others would meet every query alike."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Request:
+    queries: Sequence[str]
+    k: int
+    loop: asyncio.AbstractEventLoop
+    answer: asyncio.Future[list[list[Hit]]]
+
+
+class AsyncRetriever:
+    """Searches one `Retriever` for many callers. A request's result does not depend on the requests it is merged with.
+
+    A cancelled request is dropped if it has not begun. If a merged search fails in a way that one bad query can cause, its
+    requests are searched again one by one, so that only the bad one fails.
+    """
+
+    def __init__(self, retriever: Retriever, max_batch: int = 256) -> None:
+        """Args:
+        retriever: is only ever called from one thread.
+        max_batch: most queries merged into one search; a single request may hold more.
+        """
+        self._retriever = retriever
+        self._max_batch = max_batch
+        self._waiting: deque[_Request] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        # A daemon: an interrupted program does not wait for a slow server's reply.
+        self._thread = threading.Thread(target=self._work, name="retrieval", daemon=True)
+        self._thread.start()
+
+    @property
+    def identity(self) -> str:
+        """The identity of the retriever behind it."""
+        return self._retriever.identity
+
+    async def search(self, query: str, k: int) -> list[Hit]:
+        """At most `k` hits for one query. Raises ServiceFailure if the retriever could not be asked."""
+        return (await self.search_many([query], k))[0]
+
+    async def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """At most `k` hits for each query, searched as one request.
+
+        Raises:
+            ServiceFailure: the retriever could not be asked. Any other exception out of the retriever becomes one.
+        """
+        if k < 1:
+            raise ValueError(f"k must be at least 1, not {k}")
+        loop = asyncio.get_running_loop()
+        request = _Request(list(queries), k, loop, loop.create_future())
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("the retriever is closed")
+            self._waiting.append(request)
+            self._changed.notify()
+        return await request.answer
+
+    async def close(self) -> None:
+        """Answer what is waiting, then stop. May be called twice."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        while batch := self._next_batch():
+            for request, answer in zip(batch, self._search_batch(batch), strict=True):
+                _deliver(request, answer)
+
+    def _next_batch(self) -> list[_Request]:
+        """Wait for requests and take those that go together: equal k, at most `max_batch` queries. Empty when closed."""
+        with self._changed:
+            while True:
+                self._waiting = deque(request for request in self._waiting if not request.answer.cancelled())
+                if self._waiting:
+                    break
+                if self._closed:
+                    return []
+                self._changed.wait()
+            k, room = self._waiting[0].k, self._max_batch
+            batch: list[_Request] = []
+            left: deque[_Request] = deque()
+            for request in self._waiting:
+                if request.k == k and (not batch or len(request.queries) <= room):
+                    batch.append(request)
+                    room -= len(request.queries)
+                else:
+                    left.append(request)
+            self._waiting = left
+            return batch
+
+    def _search_batch(self, batch: Sequence[_Request]) -> list[Answer]:
+        """One answer per request. Queries that stand in the batch several times are searched once."""
+        queries = list(dict.fromkeys(query for request in batch for query in request.queries))
+        try:
+            hits = dict(zip(queries, self._retriever.search(queries, batch[0].k), strict=True))
+        except UserError as error:
+            return [error] * len(batch)
+        except Exception as error:
+            failure = _as_failure(error)
+            if len(batch) > 1 and failure.failure.kind in _BLAMED_ON_ONE_QUERY:
+                return [answer for request in batch for answer in self._search_batch([request])]
+            return [failure] * len(batch)
+        return [[list(hits[query]) for query in request.queries] for request in batch]
+
+
+def _as_failure(error: Exception) -> ServiceFailure:
+    """Any exception out of a retriever as the typed outcome that callers record."""
+    if isinstance(error, ServiceFailure):
+        return error
+    failure = ServiceFailure(Failure("retriever", FailureKind.SERVER_ERROR, f"{type(error).__name__}: {error}"))
+    failure.__cause__ = error
+    return failure
+
+
+def _deliver(request: _Request, answer: Answer) -> None:
+    """Hand the answer over to the event loop that waits for it, if it still does."""
+
+    def settle() -> None:
+        if request.answer.done():
+            return
+        if isinstance(answer, Exception):
+            # Each waiter gets an exception object of its own: raising one in several tasks would mix their tracebacks.
+            request.answer.set_exception(_copy_of(answer))
+        else:
+            request.answer.set_result(answer)
+
+    try:
+        request.loop.call_soon_threadsafe(settle)
+    except RuntimeError:
+        # The loop was closed while the search ran; nobody waits any more.
+        return
+
+
+def _copy_of(error: ServiceFailure | UserError) -> Exception:
+    copy = ServiceFailure(error.failure) if isinstance(error, ServiceFailure) else UserError(*error.lines)
+    copy.__cause__ = error.__cause__
+    return copy

@@ -1,0 +1,35 @@
+"""One way to open any retriever: an index folder by what its manifest says, a server by its address."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from searchparty.errors import UserError
+from searchparty.retrieval.bm25 import NAME as BM25
+from searchparty.retrieval.bm25 import BM25Index
+from searchparty.retrieval.manifest import load_manifest
+from searchparty.retrieval.types import Retriever
+
+TOKEN_VARIABLE = "SEARCHPARTY_RETRIEVER_TOKEN"
+"""Environment variable with the bearer token that a retrieval server asks for."""
+
+
+def open_index(folder: Path | str) -> BM25Index:
+    """Open an index folder. Raises UserError if there is none or it cannot be used."""
+    path = Path(folder)
+    manifest = load_manifest(path)
+    if manifest.retriever != BM25:
+        raise UserError(
+            f"{path}: is an index for the retriever {manifest.retriever!r}, which this program does not have; update it"
+        )
+    return BM25Index(path)
+
+
+def open_retriever(spec: Path | str) -> Retriever:
+    """Open an index folder, or a server in Search-R1's dialect if `spec` begins with http:// or https://."""
+    if str(spec).startswith(("http://", "https://")):
+        from searchparty.retrieval.remote import RemoteRetriever
+
+        return RemoteRetriever(str(spec), token=os.environ.get(TOKEN_VARIABLE))
+    return open_index(spec)

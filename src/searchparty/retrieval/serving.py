@@ -1,0 +1,78 @@
+"""Runs an application on a socket until it is told to stop. Knows nothing of retrieval."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from searchparty.errors import UserError
+
+_FINISHING_SECONDS = 30
+"""How long running requests may still take after the first signal."""
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. Raises UserError if the address cannot be had."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, OverflowError) as error:
+        raise UserError(f"--host {host} --port {port}: no such address ({error}); give a host of this machine") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1024)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            raise UserError(f"--port {port}: port is in use on {host}; stop the other program or choose another port") from None
+        raise UserError(f"--host {host} --port {port}: cannot listen there ({error}); choose another address") from None
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """The address to give to clients."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Server(uvicorn.Server):
+    """uvicorn on a socket that is already bound, which says when it is ready."""
+
+    def __init__(self, application: Any, listener: socket.socket, ready: Callable[[str], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                application, access_log=False, log_level="warning", timeout_graceful_shutdown=_FINISHING_SECONDS, lifespan="on"
+            )
+        )
+        self._listener = listener
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready(address_of(self._listener))
+
+    def run_on_socket(self) -> None:
+        """Serve until a signal or `should_exit`; running requests are finished first.
+
+        Returns after SIGTERM; raises KeyboardInterrupt after SIGINT.
+        """
+        # uvicorn raises each signal once more when it is done; for SIGTERM the orderly end is all there is left to do.
+        previous = signal.signal(signal.SIGTERM, _take_note) if threading.current_thread() is threading.main_thread() else None
+        try:
+            self.run(sockets=[self._listener])
+        finally:
+            if previous is not None:
+                signal.signal(signal.SIGTERM, previous)
+
+
+def _take_note(signal_number: int, frame: object) -> None:
+    """Let a signal pass."""

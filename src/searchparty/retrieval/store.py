@@ -1,0 +1,135 @@
+"""Passages on disk: one JSON object a line, read by offset. Text is never held in memory as a whole.
+
+Rows are numbered from 0 in corpus order. Ids are found through a sorted array of 64-bit hashes; the id itself is compared, so
+equal hashes do no harm. Knows nothing of words or scores.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from searchparty.errors import UserError
+from searchparty.retrieval.mapped import map_array, map_bytes, save_array
+from searchparty.retrieval.types import Passage
+
+TEXT_FILE = "passages.jsonl"
+OFFSETS_FILE = "passage_offsets.npy"
+ID_HASHES_FILE = "id_hashes.npy"
+ID_ROWS_FILE = "id_rows.npy"
+
+
+@dataclass(frozen=True)
+class StoreSummary:
+    """What was written: number of passages, and SHA-256 over the stored lines and over the ids, one a line."""
+
+    passages: int
+    passages_sha256: str
+    ids_sha256: str
+
+
+def save_passages(folder: Path, numbered_passages: Iterable[tuple[int, Passage]], corpus: Path) -> StoreSummary:
+    """Write `(line number, passage)` pairs of `corpus` into `folder`. Takes 24 bytes of memory per passage.
+
+    Raises:
+        UserError: two passages share an id (both lines are named), or there is no passage.
+    """
+    offsets, hashes, lines = array("q", [0]), array("Q"), array("q")
+    passages_digest, ids_digest = hashlib.sha256(), hashlib.sha256()
+    with (folder / TEXT_FILE).open("wb") as stream:
+        for line_number, passage in numbered_passages:
+            line = orjson.dumps({"id": passage.id, "title": passage.title, "text": passage.text}) + b"\n"
+            stream.write(line)
+            encoded_id = passage.id.encode()
+            passages_digest.update(line)
+            ids_digest.update(encoded_id + b"\n")
+            offsets.append(offsets[-1] + len(line))
+            hashes.append(_hash(encoded_id))
+            lines.append(line_number)
+    if not hashes:
+        raise UserError(f"{corpus}: holds no passage; an index needs at least one")
+    id_hashes = np.frombuffer(hashes, dtype=np.uint64)
+    id_rows = np.argsort(id_hashes, kind="stable")
+    save_array(folder / OFFSETS_FILE, np.frombuffer(offsets, dtype=np.int64))
+    save_array(folder / ID_HASHES_FILE, id_hashes[id_rows])
+    save_array(folder / ID_ROWS_FILE, id_rows)
+    _refuse_duplicates(PassageStore(folder), lines, corpus)
+    return StoreSummary(len(hashes), passages_digest.hexdigest(), ids_digest.hexdigest())
+
+
+class PassageStore:
+    """Reads passages by row or by id. Safe to use from several threads at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._text = map_bytes(folder / TEXT_FILE)
+        self._offsets = map_array(folder / OFFSETS_FILE)
+        self._id_hashes = map_array(folder / ID_HASHES_FILE)
+        self._id_rows = map_array(folder / ID_ROWS_FILE)
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, row: int) -> Passage:
+        """The passage at a row from 0. Raises IndexError outside."""
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {row} of {len(self)} passages")
+        record = orjson.loads(self._text[self._offsets[row] : self._offsets[row + 1]])
+        return Passage(record["id"], record["title"], record["text"])
+
+    def __iter__(self) -> Iterator[Passage]:
+        return (self[row] for row in range(len(self)))
+
+    def row_of(self, passage_id: str) -> int | None:
+        """The row of an id; None if the corpus does not have it."""
+        wanted = np.uint64(_hash(passage_id.encode()))
+        place = int(np.searchsorted(self._id_hashes, wanted))
+        while place < len(self) and self._id_hashes[place] == wanted:
+            row = int(self._id_rows[place])
+            if self[row].id == passage_id:
+                return row
+            place += 1
+        return None
+
+    def rows_with_equal_hashes(self) -> Iterator[list[int]]:
+        """Groups of two or more rows, ascending, whose ids have one hash: nearly always one id used twice."""
+        same_as_next = self._id_hashes[:-1] == self._id_hashes[1:]
+        group: list[int] = []
+        for place in np.flatnonzero(same_as_next).tolist():
+            row, next_row = int(self._id_rows[place]), int(self._id_rows[place + 1])
+            if group and group[-1] == row:
+                group.append(next_row)
+            else:
+                if group:
+                    yield group
+                group = [row, next_row]
+        if group:
+            yield group
+
+
+def _hash(encoded_id: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(encoded_id, digest_size=8).digest(), "little")
+
+
+def _refuse_duplicates(store: PassageStore, lines: Sequence[int], corpus: Path) -> None:
+    """Raise UserError for the first line that repeats an earlier id."""
+    repeats: list[tuple[int, int, str]] = []
+    for rows in store.rows_with_equal_hashes():
+        first_row: dict[str, int] = {}
+        for row in rows:
+            passage_id = store[row].id
+            if passage_id in first_row:
+                repeats.append((row, first_row[passage_id], passage_id))
+                break
+            first_row[passage_id] = row
+    if repeats:
+        row, first, passage_id = min(repeats)
+        raise UserError(
+            f"{corpus}:{lines[row]}: passage id {passage_id!r} was already used on line {lines[first]}"
+            f" (ids used more than once: {len(repeats)}); make the ids unique"
+        )
