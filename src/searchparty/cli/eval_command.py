@@ -17,7 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--samples", type=int, metavar="N", help="attempts per question (default 1)")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N questions")
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="RUN", help="run directory")
-    parser.add_argument("--resume", action="store_true", help="continue the run: play what is missing, retry what a service failed")
+    parser.add_argument(
+        "--resume", action="store_true", help="continue the run: play what is missing, retry what a service failed"
+    )
     parser.add_argument("--overwrite", action="store_true", help="begin again in an existing run directory")
 
 
@@ -26,10 +28,11 @@ def run(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from searchparty.cli.progress import EpisodeProgress
+    from searchparty.config.recipe import EvalRecipe
     from searchparty.evaluation.run import evaluate
     from searchparty.evaluation.table import print_summary
 
-    recipe = recipe_from(options, questions=options.questions, samples=options.samples, limit=options.limit)
+    recipe = recipe_from(options, EvalRecipe, questions=options.questions, samples=options.samples, limit=options.limit)
     with EpisodeProgress() as progress:
         work = evaluate(
             recipe, options.output, resume=options.resume, overwrite=options.overwrite, on_episode=progress.on_episode

@@ -44,13 +44,22 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def _run(parser: argparse.ArgumentParser, arguments: list[str]) -> int:
+    """Parse and run. Recipe words may stand anywhere among the options, which argparse alone does not allow."""
+    options, rest = parser.parse_known_args(arguments)
+    if rest and (not hasattr(options, "recipe") or any(word.startswith("-") for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:
+        options.recipe = [*options.recipe, *rest]
+    return int(options.run(options))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     command = next((word for word in arguments if word in COMMANDS), None)
     try:
-        options = build_parser(command).parse_args(arguments)
-        return int(options.run(options))
+        return _run(build_parser(command), arguments)
     except UserError as error:
         for line in error.lines:
             print(f"searchparty: error: {line}", file=sys.stderr)

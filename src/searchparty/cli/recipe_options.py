@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from searchparty.config.recipe import EvalRecipe
+    from searchparty.config.recipe import TeamRecipe
+
+R = TypeVar("R", bound="TeamRecipe")
 
 
 def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     """Declare RECIPE, overrides, and --team, --model, --index, --seed."""
-    parser.add_argument("recipe", nargs="*", metavar="RECIPE.yaml | key.path=value", help="a recipe file, and overrides of its keys")
+    parser.add_argument(
+        "recipe", nargs="*", metavar="RECIPE.yaml | key.path=value", help="a recipe file, and overrides of its keys"
+    )
     parser.add_argument("--team", help="direct, rag, chained, hierarchical, or path/to/file.py:ClassName")
-    parser.add_argument("--model", help="smollm2, a Hugging Face id, a folder, a GGUF file, http://host:port/v1, scripted:default")
+    parser.add_argument(
+        "--model", help="smollm2, a Hugging Face id, a folder, a GGUF file, http://host:port/v1, scripted:default"
+    )
     parser.add_argument("--index", metavar="DIR", help="folder of an index, or address of a retriever")
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the run (default 0)")
 
 
-def recipe_from(options: argparse.Namespace, **settings: Any) -> EvalRecipe:
-    """The recipe that file, overrides and options give together. Raises UserError."""
+def recipe_from(options: argparse.Namespace, kind: type[R], **settings: Any) -> R:
+    """The recipe of that kind which file, overrides and options give together. Raises UserError."""
     from searchparty.config.load import load_recipe
-    from searchparty.config.recipe import EvalRecipe
     from searchparty.errors import UserError
 
     files = [word for word in options.recipe if "=" not in word]
@@ -30,4 +35,4 @@ def recipe_from(options: argparse.Namespace, **settings: Any) -> EvalRecipe:
         raise UserError(f"{files[1]}: one recipe file is enough; overrides have the form key.path=value")
     overrides = [word for word in options.recipe if "=" in word]
     settings |= {"team": options.team, "model": options.model, "index": options.index, "seed": options.seed}
-    return load_recipe(EvalRecipe, Path(files[0]) if files else None, overrides, settings)
+    return load_recipe(kind, Path(files[0]) if files else None, overrides, settings)

@@ -1,6 +1,6 @@
-"""A recipe: everything that decides what an evaluation run does, in one YAML file (contract 10).
+"""A recipe: everything that decides what a run does, in one YAML file (contract 10).
 
-Unknown keys are refused. `resolve_eval` gives the complete recipe, defaults included, as it is written into the run directory.
+Unknown keys are refused; the complete recipe, defaults included, is written into the run directory.
 """
 
 from __future__ import annotations
@@ -91,26 +91,31 @@ class RetrieverSpec(Strict):
     """How many times a failed request is sent before it is recorded as failed."""
 
 
-class EvalRecipe(Strict):
-    """One evaluation run. Equal recipes and equal files give equal episodes."""
+class TeamRecipe(Strict):
+    """A team that is ready to play: what every command needs that lets one work."""
 
     team: Annotated[TeamSpec, BeforeValidator(_team_from_text)]
     model: ModelChoice
     """The model that plays every role, except those with one of their own under `roles`."""
-    questions: Path
-    """A file of questions in any known format."""
-    format: str | None = None
-    """Its format; None finds it by content."""
     index: str | None = None
     """Folder of an index, or address of a retriever; teams without retrieval need none."""
-    samples: Annotated[int, Field(ge=1)] = 1
-    """Attempts per question."""
-    limit: Annotated[int, Field(ge=1)] | None = None
-    """Only the first so many questions of the file."""
     seed: int = 0
     sampling: SamplingSpec = SamplingSpec()
     roles: dict[str, RoleSpec] = {}
     retriever: RetrieverSpec = RetrieverSpec()
+
+
+class EvalRecipe(TeamRecipe):
+    """One evaluation run. Equal recipes and equal files give equal episodes."""
+
+    questions: Path
+    """A file of questions in any known format."""
+    format: str | None = None
+    """Its format; None finds it by content."""
+    samples: Annotated[int, Field(ge=1)] = 1
+    """Attempts per question."""
+    limit: Annotated[int, Field(ge=1)] | None = None
+    """Only the first so many questions of the file."""
     concurrency: Annotated[int, Field(ge=1)] = 32
     """Episodes under way at once. Changes how long the run takes, not what it gives."""
     scorer: str = "squad"

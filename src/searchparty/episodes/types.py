@@ -104,6 +104,8 @@ class Transcript:
     """The agent that gave it its task; None for the first."""
     spans: list[Span] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    starts_in_thinking: bool = False
+    """Whether the model's template opens `<think>` in the prompt, so that each turn begins inside it."""
     end: AgentEnd = AgentEnd.LEFT
     problem: str | None = None
     """What was wrong with its last turn, from the closed list of action problems; None if nothing was."""
@@ -206,7 +208,3 @@ class Episode:
             if transcript.agent == agent:
                 return transcript
         raise KeyError(f"episode of {self.question_key} has no agent {agent}")
-
-    def last_turns(self) -> list[Span]:
-        """The answering agent's last turn, one span per candidate: the only text that may be scored (contract 4)."""
-        return self.transcript(self.answering_agent).last_turn() if self.answering_agent else []

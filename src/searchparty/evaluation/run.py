@@ -6,7 +6,6 @@ ended, are played.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from searchparty.files import atomic_output, write_json
 from searchparty.questions import read_questions
 from searchparty.questions.types import Question
 from searchparty.teams.play import play
+from searchparty.teams.workspace import run_together
 
 OnEpisode = Callable[[Episode, int, int], None]
 """Called after each episode with the episode, the number now done, and the number asked."""
@@ -46,7 +46,9 @@ def load_asked_questions(recipe: EvalRecipe) -> list[Question]:
         raise UserError(f"{recipe.questions}: holds no question")
     for question in questions:
         if not question.golden_answers:
-            raise UserError(f"{recipe.questions}: {question.key} has no golden answer, so it cannot be scored; use a split that has them")
+            raise UserError(
+                f"{recipe.questions}: {question.key} has no golden answer, so it cannot be scored; use a split that has them"
+            )
     return questions
 
 
@@ -97,9 +99,7 @@ async def _play_missing(
             on_episode(episode, done, len(attempts))
 
     with EpisodeWriter(run.episodes_file) as writer:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(recipe.concurrency, len(attempts))):
-                group.create_task(worker(writer))
+        await run_together([worker(writer) for _ in range(min(recipe.concurrency, len(attempts)))])
 
 
 def score_run(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer) -> RunSummary:

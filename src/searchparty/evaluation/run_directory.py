@@ -1,11 +1,11 @@
 """The run directory: which files a run has, who may begin or continue one, and what must stay the same when it is continued.
 
-    recipe.resolved.yaml   the complete recipe
-    environment.json       versions, identities of models and retriever, hash of the questions
-    questions.jsonl        the questions asked, golden answers included
-    episodes/eval.jsonl    one episode a line, appended as they end; of two with one question and sample the later counts
-    scores.jsonl           scores and counts per episode, written again by each scoring
-    summary.json           the run's numbers
+recipe.resolved.yaml   the complete recipe
+environment.json       versions, identities of models and retriever, hash of the questions
+questions.jsonl        the questions asked, golden answers included
+episodes/eval.jsonl    one episode a line, appended as they end; of two with one question and sample the later counts
+scores.jsonl           scores and counts per episode, written again by each scoring
+summary.json           the run's numbers
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ class RunDirectory:
         now = yaml.safe_load(dump_recipe(recipe))
         for key in now:
             if key not in MAY_CHANGE_ON_RESUME and before.get(key) != now[key]:
-                faults.append(f"{self.path}: {key} was {before.get(key)!r}, is now {now[key]!r}; resume with what it was begun with")
+                faults.append(
+                    f"{self.path}: {key} was {before.get(key)!r}, is now {now[key]!r}; resume with what it was begun with"
+                )
         then = read_json(self.environment_file, dict)
         for key in ("models", "retriever", "questions"):
             if then.get(key) != environment[key]:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from searchparty.episodes.types import Episode, Span, SpanKind, Transcript
 from searchparty.evaluation.scorers import Scorer
-from searchparty.teams.actions import Action, TagRules, read_action
-
-ANSWER_RULES = TagRules(("answer",))
+from searchparty.teams.actions import Action
+from searchparty.teams.answering import read_answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +72,17 @@ class ScoredEpisode:
         return self.question_key, self.sample
 
 
-def extract_answer(turn: str) -> tuple[str | None, str | None]:
-    """The answer in a turn and None, or None and the problem."""
-    action = read_action(turn, ANSWER_RULES)
-    return (action.content, None) if isinstance(action, Action) else (None, str(action))
+def extract_answers(episode: Episode) -> list[tuple[str | None, str | None]]:
+    """Per candidate of the answering turn the answer and None, or None and the problem. Empty if nobody answered."""
+    if episode.answering_agent is None:
+        return []
+    answers = read_answers(episode.transcript(episode.answering_agent))
+    return [(answer.content, None) if isinstance(answer, Action) else (None, str(answer)) for answer in answers]
 
 
 def score_episode(episode: Episode, golden_answers: Sequence[str], scorer: Scorer) -> ScoredEpisode:
     """Score one episode against the golden answers of its question."""
-    turns = [extract_answer(span.text) for span in episode.last_turns()]
+    turns = extract_answers(episode)
     candidates = [
         CandidateScore(answer, problem, scorer.exact_match(answer, golden_answers), scorer.f1(answer, golden_answers))
         for answer, problem in turns

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from searchparty.config.recipe import EvalRecipe, ModelSpec, SamplingSpec
+from searchparty.config.recipe import ModelSpec, SamplingSpec, TeamRecipe
 from searchparty.errors import UserError
 from searchparty.models.loading import Model, load_model
 from searchparty.models.types import Sampling
@@ -52,7 +52,7 @@ def check_roles(roles: Iterable[str], team: type[Team]) -> None:
         raise UserError(*faults)
 
 
-def set_stage(recipe: EvalRecipe) -> Stage:
+def set_stage(recipe: TeamRecipe) -> Stage:
     """Load whatever the recipe names. The cheap checks come first, the models last.
 
     Raises:
@@ -91,7 +91,7 @@ def _load(spec: ModelSpec) -> Model:
     )
 
 
-def _prompt(role: str, recipe: EvalRecipe, team: type[Team]) -> Prompt:
+def _prompt(role: str, recipe: TeamRecipe, team: type[Team]) -> Prompt:
     own = recipe.roles.get(role)
     if own and own.prompt:
         return load_prompt(own.prompt)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from searchparty.errors import UserError
-from searchparty.evaluation.intervals import Interval, bootstrap_means
+from searchparty.evaluation.intervals import Interval, bootstrap_means, wilson_interval
 from searchparty.evaluation.sampling_metrics import (
     FloatArray,
     all_correct_by_question,
@@ -140,15 +140,23 @@ def _quality(by_dataset: Mapping[str, Sequence[ScoredEpisode]], samples: int) ->
 
 
 def _rates(values_Q_by_dataset: Mapping[str, FloatArray]) -> dict[str, Rate]:
+    """Means with bootstrap intervals. Where every question has the value 0, or every one 1, there is nothing to draw from and
+    Wilson's interval is given; the macro interval is then the mean of its datasets' intervals, which is on the wide side."""
     intervals = bootstrap_means(values_Q_by_dataset)
-    means = {dataset: float(np.mean(values_Q)) for dataset, values_Q in values_Q_by_dataset.items()}
-    rates = {dataset: _rate(mean, intervals.datasets[dataset]) for dataset, mean in means.items()}
-    rates[MACRO] = _rate(sum(means.values()) / len(means), intervals.macro)
+    rates = {}
+    constant = False
+    for dataset, values_Q in values_Q_by_dataset.items():
+        mean = float(np.mean(values_Q))
+        interval = intervals.datasets[dataset]
+        if mean in (0.0, 1.0):
+            constant, interval = True, wilson_interval(round(mean * len(values_Q)), len(values_Q))
+        rates[dataset] = Rate(mean, interval.low, interval.high)
+    mean, macro = float(np.mean([rate.value for rate in rates.values()])), intervals.macro
+    if constant:
+        low, high = (float(np.mean([getattr(rate, end) for rate in rates.values()])) for end in ("low", "high"))
+        macro = Interval(low, high)
+    rates[MACRO] = Rate(mean, macro.low, macro.high)
     return rates
-
-
-def _rate(value: float, interval: Interval) -> Rate:
-    return Rate(value, interval.low, interval.high)
 
 
 def _values(episodes: Sequence[ScoredEpisode], field: str, samples: int) -> FloatArray:

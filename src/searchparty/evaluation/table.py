@@ -62,7 +62,9 @@ def print_summary(summary: RunSummary, console: Console) -> None:
             kinds = ", ".join(f"{kind} {count}" for kind, count in use.format_failures.items())
             console.print(f"format failures of {role}: {kinds}")
     if everything.unscorable:
-        console.print(f"unscorable: {everything.unscorable} episodes have golden answers that normalise to nothing; they score 0")
+        console.print(
+            f"unscorable: {everything.unscorable} episodes have golden answers that normalise to nothing; they score 0"
+        )
 
 
 def _count(value: float | None) -> str:

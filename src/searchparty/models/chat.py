@@ -28,6 +28,8 @@ class ChatFormat(Protocol):
     rewrites_history: bool
     """Whether the model's own template would change earlier turns (drop their thinking). The transcript stays append-only all
     the same; the episode then says so."""
+    opens_thinking: bool
+    """Whether the generation prompt ends with `<think>`, so that the model's turn begins inside its thinking."""
 
     def open(self, system: str, examples: Sequence[Message] = ()) -> list[int]:
         """Start of the text, system message and worked examples (alternating user and assistant turns, all finished).
@@ -108,6 +110,7 @@ class PieceChat:
         self.tokenizer = tokenizer
         self.pieces = pieces
         self.rewrites_history = rewrites_history
+        self.opens_thinking = pieces.generation_prompt.rstrip().endswith("<think>")
         end_id = tokenizer.control_tokens[pieces.end_of_turn]
         self.end_ids: Sequence[int] = (end_id, *sorted(set(other_end_ids) - {end_id}))
         self._begin_action = tokenizer.encode_markup(pieces.generation_prompt)

@@ -22,7 +22,7 @@ class ActionProblem(StrEnum):
     NO_TAG = "no_tag"
     """None of the role's tags outside thinking."""
     NESTED = "nested"
-    """A tag is opened before the one ahead of it is closed."""
+    """A tag, of an action or of thinking, stands between another's opening and closing."""
     UNOPENED = "unopened"
     """A closing tag without its opening one, also where the opening tag is misspelt or has attributes."""
     UNCLOSED = "unclosed"
@@ -67,18 +67,19 @@ class TagRules:
     known: tuple[str, ...] = ()
 
 
-def read_action(text: str, rules: TagRules) -> Action | ActionProblem:
+def read_action(text: str, rules: TagRules, *, starts_in_thinking: bool = False) -> Action | ActionProblem:
     """Parse one turn.
 
     1. The turn ends with one action, or with several pairs of one repeatable tag and only white space between them. Any text may
        stand before it, only white space after it. Tags are matched to the letter: other case, attributes or spaces make no tag.
     2. Thinking, from `<think>` to the next `</think>`, is set aside with every tag in it. A turn whose first thinking tag is a
-       closing one began inside thinking, because the chat template opened it in the prompt.
+       closing one began inside thinking, because the chat template opened it in the prompt; set `starts_in_thinking` for such a
+       template, so that thinking that never ends is seen as well.
     3. Tags of other roles are ordinary text, and content may have any length; the call's token limit bounds it.
     """
     if not text.strip():
         return ActionProblem.EMPTY_TURN
-    tags, finished_thinking = _tags_outside_thinking(text, dict.fromkeys((*rules.allowed, *rules.known)))
+    tags, finished_thinking = _tags_outside_thinking(text, dict.fromkeys((*rules.allowed, *rules.known)), starts_in_thinking)
     if not finished_thinking:
         return ActionProblem.UNFINISHED_THINKING
     fault = _malformed(tags)
@@ -94,6 +95,8 @@ def read_action(text: str, rules: TagRules) -> Action | ActionProblem:
     if name not in rules.allowed:
         return ActionProblem.NOT_ALLOWED_NOW
     contents = tuple(text[opening.end() : closing.start()].strip() for opening, closing in pairs)
+    if any("<think>" in content or "</think>" in content for content in contents):
+        return ActionProblem.NESTED
     return Action(name, contents) if all(contents) else ActionProblem.EMPTY_CONTENT
 
 
@@ -102,10 +105,10 @@ def closing_tags(tags: Collection[str]) -> tuple[str, ...]:
     return tuple(f"</{tag}>" for tag in tags)
 
 
-def _tags_outside_thinking(text: str, names: Collection[str]) -> tuple[list[re.Match[str]], bool]:
+def _tags_outside_thinking(text: str, names: Collection[str], starts_in_thinking: bool) -> tuple[list[re.Match[str]], bool]:
     """The tags in order, and whether all thinking was closed."""
     found = list(re.finditer(rf"<(/?)(think|{'|'.join(map(re.escape, names))})>", text))
-    thinking = next((tag[1] == "/" for tag in found if tag[2] == "think"), False)
+    thinking = starts_in_thinking or next((tag[1] == "/" for tag in found if tag[2] == "think"), False)
     outside = []
     for tag in found:
         if tag[2] == "think":

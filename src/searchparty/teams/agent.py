@@ -106,7 +106,7 @@ class Agent:
         rules = TagRules(allowed or self._own_tags, self._repeatable_tags, self._own_tags)
         stop = closing_tags([tag for tag in self._own_tags if tag not in self._repeatable_tags])
         first = (await self._sample(candidates, stop))[0]
-        action = read_action(first.text, rules)
+        action = read_action(first.text, rules, starts_in_thinking=self.transcript.starts_in_thinking)
         self.transcript.problem = str(action) if isinstance(action, ActionProblem) else None
         return action
 
@@ -169,7 +169,8 @@ class Agent:
         if chat is not None:
             if self._last is not None:
                 new_ids += chat.end_action(self._last.finish_reason is FinishReason.END)
-            new_ids += [*chat.user(text), *chat.begin_action()]
+            is_first = self._last is None and not self._part.prompt.examples
+            new_ids += [*chat.user(text, first=is_first), *chat.begin_action()]
             assert self._ids is not None
             self._ids += new_ids
         else:

@@ -1,9 +1,9 @@
-"""The Answerer's turn, the same in every team that has one."""
+"""The answering turn, the same in every team: how it is taken, and how the answer is read out of it."""
 
 from __future__ import annotations
 
-from searchparty.episodes.types import AgentEnd
-from searchparty.teams.actions import ActionProblem
+from searchparty.episodes.types import AgentEnd, Transcript
+from searchparty.teams.actions import Action, ActionProblem, TagRules, read_action
 from searchparty.teams.agent import Agent
 
 
@@ -15,3 +15,9 @@ async def give_answer(agent: Agent, candidates: int = 1) -> Agent:
     else:
         agent.finish(AgentEnd.FINISHED)
     return agent
+
+
+def read_answers(transcript: Transcript) -> list[Action | ActionProblem]:
+    """The answer of each candidate of an agent's last turn, strictly extracted from its sampled text and nothing else."""
+    rules = TagRules(("answer",))
+    return [read_action(span.text, rules, starts_in_thinking=transcript.starts_in_thinking) for span in transcript.last_turn()]

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from searchparty.episodes.types import Episode, StopReason
 from searchparty.errors import UserError
 from searchparty.questions.types import Question
-from searchparty.teams.actions import Action, TagRules, read_action
+from searchparty.teams.actions import Action
+from searchparty.teams.answering import read_answers
 from searchparty.teams.agent import Agent, EpisodeStopped
 from searchparty.teams.cast import Cast
 from searchparty.teams.team import Team
@@ -77,6 +78,5 @@ async def play(
 
 def _judge_answer(agent: Agent) -> StopReason:
     """Whether any candidate of the agent's last turn holds a well-formed answer."""
-    turns = agent.transcript.last_turn()
-    answered = any(isinstance(read_action(turn.text, TagRules(("answer",))), Action) for turn in turns)
+    answered = any(isinstance(answer, Action) for answer in read_answers(agent.transcript))
     return StopReason.ANSWERED if answered else StopReason.INVALID_ANSWER

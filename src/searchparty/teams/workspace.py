@@ -15,7 +15,7 @@ from searchparty.episodes.types import Retrieval, RetrievedPassage, Span, StopRe
 from searchparty.errors import Failure, FailureKind, ServiceFailure
 from searchparty.retrieval.types import Hit
 from searchparty.teams.agent import Agent, EpisodeStopped, call_seed
-from searchparty.teams.cast import Cast
+from searchparty.teams.cast import Cast, Part
 
 T = TypeVar("T")
 
@@ -89,7 +89,9 @@ class Workspace:
         number = 1 + sum(agent.transcript.role == role for agent in self.agents)
         name = f"{role}.{number}"
         agent = Agent(
-            Transcript(name, role, part.model.identity, parent.name if parent else None),
+            Transcript(
+                name, role, part.model.identity, parent.name if parent else None, starts_in_thinking=_opens_thinking(part)
+            ),
             part,
             own_tags=self.tags.by_role.get(role, ()),
             team_tags=self.tags.all,
@@ -143,11 +145,20 @@ class Workspace:
 
     async def together(self, work: Sequence[Awaitable[T]]) -> list[T]:
         """Run the turns of several agents at once. If one of them stops the episode, the others are cancelled first."""
-        tasks = [asyncio.ensure_future(item) for item in work]
-        try:
-            return await asyncio.gather(*tasks)
-        except BaseException:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
+        return await run_together(work)
+
+
+def _opens_thinking(part: Part) -> bool:
+    return part.model.chat is not None and part.model.chat.opens_thinking
+
+
+async def run_together(work: Sequence[Awaitable[T]]) -> list[T]:
+    """Wait for all; at the first exception cancel the rest, wait until they have ended, and raise it."""
+    tasks = [asyncio.ensure_future(item) for item in work]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

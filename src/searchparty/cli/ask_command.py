@@ -1,0 +1,76 @@
+"""`searchparty ask`: let a team answer one question while you watch."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from typing import TYPE_CHECKING
+
+from searchparty.cli.recipe_options import add_recipe_options, recipe_from
+
+if TYPE_CHECKING:
+    from searchparty.config.recipe import TeamRecipe
+    from searchparty.episodes.types import Episode
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("question", help="the question, in quotes")
+    add_recipe_options(parser)
+    parser.add_argument("--prompts", action="store_true", help="print system messages and worked examples in full")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Play one episode in view. Returns 1 if it ended without an answer."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from searchparty.config.recipe import TeamRecipe
+    from searchparty.episodes.printable import printable
+    from searchparty.episodes.types import StopReason
+    from searchparty.errors import UserError
+    from searchparty.evaluation.scoring import extract_answers
+
+    if not options.question.strip():
+        raise UserError("the question is empty; put it in quotes after ask")
+    console = Console(highlight=False)
+    episode = asyncio.run(_ask(options.question, recipe_from(options, TeamRecipe), console, options.prompts))
+    if episode.stop_reason is StopReason.ANSWERED:
+        answer = next(answer for answer, _ in extract_answers(episode) if answer is not None)
+        console.print(Text.assemble(("answer  ", "bold"), printable(answer)))
+        return 0
+    console.print(
+        Text(f"no answer: {episode.stop_reason}" + (f" ({printable(episode.detail)})" if episode.detail else ""), style="red")
+    )
+    return 1
+
+
+async def _ask(text: str, recipe: TeamRecipe, console: object, prompts: bool) -> Episode:
+    from rich.console import Console
+    from rich.text import Text
+
+    from searchparty.episodes.picture import draw_search, draw_span
+    from searchparty.episodes.types import Retrieval, Span, Transcript
+    from searchparty.evaluation.staging import set_stage
+    from searchparty.questions.types import Question
+    from searchparty.teams.play import play
+
+    assert isinstance(console, Console)
+    screen = console
+
+    class Narrator:
+        """Prints each span and search as it happens."""
+
+        def on_span(self, transcript: Transcript, span: Span) -> None:
+            screen.print(Text(transcript.agent, style="bold magenta"))
+            screen.print(draw_span(span, prompts=prompts))
+
+        def on_search(self, retrieval: Retrieval) -> None:
+            screen.print(draw_search(retrieval))
+
+    stage = set_stage(recipe)
+    try:
+        question = Question("asked", text, (), "ask")
+        return await play(stage.team, question, stage.cast, stage.retriever, seed=recipe.seed, listener=Narrator())
+    finally:
+        await stage.close()

@@ -1,0 +1,21 @@
+"""Foreign text made safe to print: no control character of a passage may reach the terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def printable(text: str) -> str:
+    """The text with every control and text-direction character shown by its code; line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(character if _is_safe(character) else f"\\x{ord(character):02x}" for character in text)
+
+
+def _is_safe(character: str) -> bool:
+    if character in "\n\t":
+        return True
+    return (
+        unicodedata.category(character) not in ("Cc", "Cs")
+        and character not in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    )
