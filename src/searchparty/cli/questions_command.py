@@ -1,4 +1,4 @@
-"""`searchparty questions`: convert files of questions to our format, look at them, find duplicates, copy out the bundled sample."""
+"""`searchparty questions`: convert files of questions to our format, look at them, find duplicates, copy out the sample."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What kind of file holds the records: JSON lines, a JSON array, parquet or delimited text; and the records in it, one by one.
 
-Knows nothing of questions. Compression (gzip) and the kind are found by content, never by name. Places are given as `file:17` for
-lines and `file: record 5` where records have no line of their own.
+Knows nothing of questions. Compression (gzip) and the kind are found by content, never by name. Places are given as `file:17`
+for lines and `file: record 5` where records have no line of their own.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 SPELLINGS = {
@@ -31,7 +32,7 @@ _ID_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = (
 def dataset_in_name(name: str) -> str | None:
     """The one known set that `name` speaks of (`sewon/ambig_qa` is ambigqa); None if it names none or more than one."""
     words = [word for word in re.split(r"[^0-9a-z]+", name.lower()) if word]
-    words += [first + second for first, second in zip(words, words[1:], strict=False)]
+    words += [first + second for first, second in pairwise(words)]
     found = {_KNOWN[word] for word in words if word in _KNOWN}
     return found.pop() if len(found) == 1 else None
 

@@ -40,7 +40,8 @@ def other_row(path: Path, cells: Sequence[str]) -> str | None:
 
 
 def _corpus(path: Path, kind: str) -> str:
-    return f"this looks like a corpus ({kind}), not questions; make an index of it: searchparty index build {quote(str(path))} -o DIR"
+    command = f"searchparty index build {quote(str(path))} -o DIR"
+    return f"this looks like a corpus ({kind}), not questions; make an index of it: {command}"
 
 
 def _is_judgement(words: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
-"""Finds questions that stand in two files, or twice in one, although their texts differ in case, accents' encoding or punctuation.
+"""Finds questions that stand in two files, or twice in one, even where case, punctuation or the encoding of accents differ.
 
-Knows questions only, not files. A shared text is not always a fault: two people share a name, and so two questions their text. Each
-group therefore says how the golden answers of its members agree.
+Knows questions only, not files. A shared text is not always a fault: two people share a name, and so two questions their text.
+Each group therefore says how the golden answers of its members agree.
 """
 
 from __future__ import annotations

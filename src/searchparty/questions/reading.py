@@ -47,8 +47,8 @@ def read_questions(path: Path, format: str | None = None, dataset: str | None = 
         dataset: the dataset's name for all records, whatever the data say.
 
     Raises:
-        UserError: unknown format, a malformed record (with its line), two unlike records with one key (with both lines; in the native
-            format also two alike), no records.
+        UserError: unknown format, a malformed record (with its line), no records, two unlike records with one key (with both
+            lines; in the native format also two alike).
     """
     return load_questions(path, format, dataset).questions
 

@@ -65,7 +65,7 @@ class Record:
         return self.text(name)
 
     def identifier(self, *names: str) -> str | None:
-        """The first of these fields that is there, as text; None if none is. Raises UserError if it is no text and no whole number."""
+        """The first of these fields that is there, as text; None if none is. Raises UserError for all but text and integers."""
         for name in names:
             value = self.fields.get(name)
             if value is None:

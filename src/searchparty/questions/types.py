@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 class Question:
     """One question with everything its source said about it.
 
-    Two questions may share a text and still have different golden answers, so nothing is ever keyed by text: `key` is unique in a
-    file of questions.
+    Two questions may share a text and still have different golden answers, so nothing is ever keyed by text: `key` is unique in
+    a file of questions.
     """
 
     id: str
-    """The source's own id; dataset and row number (`nq_17`, counted from 0) where the source has none. Never made from the text."""
+    """The source's own id; dataset and row number (`nq_17`, counted from 0) where it has none. Never made from the text."""
     text: str
     """As the source has it: edge spaces, entities and unusual characters are data. Only the quoting of the file's own format is
     undone."""
@@ -36,8 +36,8 @@ class Question:
     official_id: str | None = None
     """The id in the dataset's original release, where `id` is another one."""
     extra: dict[str, object] = field(default_factory=dict, hash=False, compare=False)
-    """Fields of the source that have no place above, kept as they were. Passages that came along with a question are left out: they
-    belong to a corpus."""
+    """Fields of the source that have no place above, kept as they were. Passages that came along with a question are left out:
+    they belong to a corpus."""
 
     @property
     def key(self) -> str:

@@ -30,8 +30,8 @@ class Format:
     usual_dataset: str | None = None
     """For a format of many: the dataset if neither data nor path say another; None takes the format's own name."""
     repeats_allowed: bool = True
-    """Whether a record may stand in a file a second time, equal in every field: published files have such, and the second is skipped.
-    Unequal records with one key are refused in every format."""
+    """Whether a record may stand in a file a second time, equal in every field: published files have such, and the second is
+    skipped. Unequal records with one key are refused in every format."""
     table: TableLayout | None = None
     """How its delimited text is laid out; None if it is never text."""
 

@@ -1,8 +1,8 @@
 """A collection of noteworthy records: JSON lines that each say `why` they were collected, whatever else they hold.
 
-A line may be a question of any other format, an excerpt of one, a raw line of a DPR file (`line`), one question text with several
-`records`, or a whole `record` of another format. Lines that hold no question, such as passages, are named as such, never dropped in
-silence. `why` is kept in `extra`.
+A line may be a question of any other format, an excerpt of one, a raw line of a DPR file (`line`), one question text with
+several `records`, or a whole `record` of another format. Lines that hold no question, such as passages, are named as such
+and never silently dropped. `why` is kept in `extra`.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ def _list_literal(cell: str) -> list[object] | None:
 def _read_dpr_json(record: Record) -> Question:
     """DPR's training and retrieval results: passages are left out, but the titles of gold ones are kept.
 
-    Gold are `positive_ctxs` and, in lost-in-the-middle's files, the contexts with `isgold`. `has_answer` is no sign of evidence:
-    it says only that a string occurs.
+    Gold are `positive_ctxs` and, in lost-in-the-middle's files, the contexts with `isgold`. `has_answer` is no sign of
+    evidence: it says only that a string occurs.
     """
     stated = record.optional_text("dataset")
     gold = record.objects("positive_ctxs") + [context for context in record.objects("ctxs") if context.get("isgold")]

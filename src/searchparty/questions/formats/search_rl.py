@@ -58,7 +58,7 @@ def _row(extra_info: Mapping[str, Any]) -> str | None:
 
 
 def _read_search_r1(record: Record) -> Question:
-    """Search-R1: FlashRAG's columns beside verl's; the answers are taken from `golden_answers`, else from the reward's target."""
+    """Search-R1: FlashRAG's columns beside verl's; the answers are `golden_answers`, else the reward's target."""
     ground_truth, extra_info = _ground_truth(record.fields), _extra_info(record)
     if not isinstance(ground_truth, Mapping):
         raise record.fault(
