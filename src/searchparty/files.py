@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, BinaryIO, TypeVar, cast
 
 from searchparty.errors import UserError
 
@@ -29,11 +29,11 @@ def require_file(path: Path) -> Path:
     return path
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+def open_bytes(path: Path) -> BinaryIO:
     """Open a plain or gzip-compressed file for reading; compression is found by content, not by name."""
     with require_file(path).open("rb") as probe:
         is_gzip = probe.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if is_gzip else path.open("rb")
+    return cast(BinaryIO, gzip.open(path, "rb")) if is_gzip else path.open("rb")
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:

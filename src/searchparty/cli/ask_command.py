@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from searchparty.cli.recipe_options import add_recipe_options, recipe_from
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from searchparty.config.recipe import TeamRecipe
-    from searchparty.episodes.types import Episode
+    from searchparty.episodes.types import Episode, Retrieval, Span, Transcript
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Play one episode in view. Returns 1 if it ended without an answer."""
-    from rich.console import Console
     from rich.text import Text
 
+    from searchparty.cli.console import make_console
     from searchparty.config.recipe import TeamRecipe
     from searchparty.episodes.printable import printable
     from searchparty.episodes.types import StopReason
@@ -33,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
     if not options.question.strip():
         raise UserError("the question is empty; put it in quotes after ask")
-    console = Console(highlight=False)
+    console = make_console()
     episode = asyncio.run(_ask(options.question, recipe_from(options, TeamRecipe), console, options.prompts))
     if episode.stop_reason is StopReason.ANSWERED:
         answer = next(answer for answer, _ in extract_answers(episode) if answer is not None)
@@ -45,32 +47,37 @@ def run(options: argparse.Namespace) -> int:
     return 1
 
 
-async def _ask(text: str, recipe: TeamRecipe, console: object, prompts: bool) -> Episode:
-    from rich.console import Console
-    from rich.text import Text
-
-    from searchparty.episodes.picture import draw_search, draw_span
-    from searchparty.episodes.types import Retrieval, Span, Transcript
+async def _ask(text: str, recipe: TeamRecipe, console: Console, prompts: bool) -> Episode:
     from searchparty.evaluation.staging import set_stage
     from searchparty.questions.types import Question
     from searchparty.teams.play import play
 
-    assert isinstance(console, Console)
-    screen = console
-
-    class Narrator:
-        """Prints each span and search as it happens."""
-
-        def on_span(self, transcript: Transcript, span: Span) -> None:
-            screen.print(Text(transcript.agent, style="bold magenta"))
-            screen.print(draw_span(span, prompts=prompts))
-
-        def on_search(self, retrieval: Retrieval) -> None:
-            screen.print(draw_search(retrieval))
-
     stage = set_stage(recipe)
     try:
         question = Question("asked", text, (), "ask")
-        return await play(stage.team, question, stage.cast, stage.retriever, seed=recipe.seed, listener=Narrator())
+        listener = Narrator(console, prompts)
+        return await play(stage.team, question, stage.cast, stage.retriever, seed=recipe.seed, listener=listener)
     finally:
         await stage.close()
+
+
+class Narrator:
+    """Prints each span and search as it happens."""
+
+    def __init__(self, console: Console, prompts: bool) -> None:
+        self._console = console
+        self._prompts = prompts
+
+    def on_span(self, transcript: Transcript, span: Span) -> None:
+        """Print whose span it is, then the span."""
+        from rich.text import Text
+
+        from searchparty.episodes.picture import draw_span
+
+        self._console.print(Text(transcript.agent, style="bold magenta"), draw_span(span, prompts=self._prompts), sep="\n")
+
+    def on_search(self, retrieval: Retrieval) -> None:
+        """Print the query and what it found."""
+        from searchparty.episodes.picture import draw_search
+
+        self._console.print(draw_search(retrieval))

@@ -25,8 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Play, score, print the table. Returns 1 if services failed, so that the numbers are not final."""
-    from rich.console import Console
-
+    from searchparty.cli.console import make_console
     from searchparty.cli.progress import EpisodeProgress
     from searchparty.config.recipe import EvalRecipe
     from searchparty.evaluation.run import evaluate
@@ -38,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
             recipe, options.output, resume=options.resume, overwrite=options.overwrite, on_episode=progress.on_episode
         )
         summary = asyncio.run(work)
-    print_summary(summary, Console())
+    print_summary(summary, make_console())
     print(f"run directory: {options.output}  (read it: searchparty show {options.output})")
     failed = summary.behaviour["all"].service_failures
     if failed:

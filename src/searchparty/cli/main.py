@@ -1,7 +1,7 @@
 """The command `searchparty`: finds the module of a command, runs it, and turns every ending into one line and an exit code.
 
-0 done, 1 something failed that is no user's mistake, 2 a mistake in the input, 130 interrupted. Command modules are imported only
-when their command is named, so that `--help` stays quick.
+0 done, 1 something failed that is no user's mistake, 2 a mistake in the input, 130 interrupted. Command modules are imported
+only when their command is named, so that `--help` stays quick.
 """
 
 from __future__ import annotations

@@ -17,10 +17,11 @@ class EpisodeProgress:
     """Counts episodes, answers and failures, and tells the time left."""
 
     def __init__(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        console = Console(stderr=True)
+        from searchparty.cli.console import make_console
+
+        console = make_console(stderr=True)
         self._in_terminal = console.is_terminal
         self._bar = Progress(
             TextColumn("episodes"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"),

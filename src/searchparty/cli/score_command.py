@@ -15,8 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Score and print."""
-    from rich.console import Console
-
+    from searchparty.cli.console import make_console
     from searchparty.evaluation.run import score_run
     from searchparty.evaluation.run_directory import RunDirectory
     from searchparty.evaluation.scorers import scorer_named
@@ -28,5 +27,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(directory.summary_file.read_text(encoding="utf-8"), end="")
     else:
-        print_summary(summary, Console())
+        print_summary(summary, make_console())
     return 0

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from searchparty.config.recipe import EvalRecipe
     from searchparty.episodes.types import Episode
     from searchparty.evaluation.run_directory import RunDirectory
@@ -25,8 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """List the episodes, or draw those that were asked for."""
-    from rich.console import Console
-
+    from searchparty.cli.console import make_console
     from searchparty.episodes.picture import draw_episode
     from searchparty.errors import UserError
     from searchparty.evaluation.run_directory import RunDirectory
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     episodes = list(directory.read_latest_episodes().values())
     if not episodes:
         raise UserError(f"{options.run_directory}: no episode has ended yet; continue the run with --resume")
-    console = Console(highlight=False)
+    console = make_console()
     chosen = _choose(episodes, options)
     if chosen is None:
         _list(episodes, directory, options.limit, console)
@@ -65,26 +66,26 @@ def _choose(episodes: list[Episode], options: argparse.Namespace) -> list[Episod
     return episodes if len(episodes) == 1 else None
 
 
-def _list(episodes: list[Episode], directory: RunDirectory, limit: int, console: object) -> None:
-    from rich.console import Console
+def _list(episodes: list[Episode], directory: RunDirectory, limit: int, console: Console) -> None:
+    from rich.box import SIMPLE
     from rich.table import Table
     from rich.text import Text
 
     from searchparty.episodes.printable import printable
     from searchparty.evaluation.scoring import extract_answers
 
-    assert isinstance(console, Console)
     golds = {question.key: question.golden_answers for question in directory.read_questions()}
-    table = Table(title=f"{len(episodes)} episodes")
-    for name in ("", "question", "sample", "ended", "searches", "answer", "golden answer"):
-        table.add_column(name)
+    table = Table(
+        title=f"{len(episodes)} episodes", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False, expand=True
+    )
+    for name, ratio in (("", 1), ("question", 9), ("ended", 4), ("searches", 2), ("answer", 4), ("golden answer", 4)):
+        table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio)
     for number, episode in enumerate(episodes[:limit], start=1):
         answers = extract_answers(episode)
         answer = answers[0][0] if answers else None
-        cells = [
-            str(number), f"{episode.question_key}: {episode.question[:60]}", str(episode.sample), episode.stop_reason.value,
-            str(len(episode.retrievals)), answer or "–", " | ".join(golds.get(episode.question_key, ())[:2]),
-        ]  # fmt: skip
+        golden = " | ".join(golds.get(episode.question_key, ())[:2])
+        searches = str(len(episode.retrievals))
+        cells = [str(number), episode.question, episode.stop_reason.value, searches, answer or "–", golden]
         table.add_row(*[Text(printable(cell)) for cell in cells])
     console.print(table)
     if len(episodes) > limit:

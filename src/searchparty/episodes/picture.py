@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
+from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -19,7 +20,7 @@ DecodeToken = Callable[[int], str]
 """Token id to its text."""
 
 STYLES = {SpanKind.PROMPT: "dim", SpanKind.OBSERVATION: "", SpanKind.ACTION: "bold green"}
-MARKS = {SpanKind.PROMPT: "prompt ", SpanKind.OBSERVATION: "saw    ", SpanKind.ACTION: "wrote ▶"}
+MARKS = {SpanKind.PROMPT: "prompt ", SpanKind.OBSERVATION: "saw   │", SpanKind.ACTION: "wrote ▶"}
 
 
 def draw_episode(episode: Episode, *, prompts: bool = False, tokens: bool = False, decode: DecodeToken | None = None) -> Panel:
@@ -45,26 +46,34 @@ def draw_episode(episode: Episode, *, prompts: bool = False, tokens: bool = Fals
     )
 
 
-def draw_span(span: Span, *, prompts: bool = False) -> Text:
+def draw_span(span: Span, *, prompts: bool = False) -> Table:
     """One span with its mark. A prompt is shortened to its length unless asked for."""
     text = printable(span.text)
     if span.kind is SpanKind.PROMPT and not prompts:
         length = f"{len(span.text)} characters" if span.ids is None else f"{len(span.ids)} tokens"
-        text = f"system message and worked examples, {length}"
+        text = f"(system message and worked examples, {length})"
     mark = MARKS[span.kind] + (f" [{span.candidate + 1}]" if span.candidate else "")
-    cut = f"  ({span.finish_reason})" if span.finish_reason == "length" else ""
-    lines = Text(style=STYLES[span.kind])
-    for number, line in enumerate(text.split("\n")):
-        lines.append(("" if number == 0 else "\n") + (mark if number == 0 else " " * len(mark)) + " " + line)
-    return lines.append(cut, style="red")
+    body = Text(text, style=STYLES[span.kind])
+    if span.finish_reason == "length":
+        body.append("  (cut at the token limit)", style="red")
+    return _beside(Text(mark, style=STYLES[span.kind]), body)
 
 
-def draw_search(retrieval: Retrieval) -> Text:
+def _beside(mark: Text, body: Text) -> Table:
+    row = Table.grid(padding=(0, 1))
+    row.add_column(no_wrap=True)
+    row.add_column()
+    row.add_row(mark, body)
+    return row
+
+
+def draw_search(retrieval: Retrieval) -> Table:
     """One search: its query and what was found."""
     if retrieval.failure is not None:
-        return Text(f"search  “{printable(retrieval.query)}” failed: {printable(retrieval.failure.detail)}", style="red")
+        failed = f"“{printable(retrieval.query)}” failed: {printable(retrieval.failure.detail)}"
+        return _beside(Text("search ", style="red"), Text(failed, style="red"))
     found = "; ".join(printable(hit.title) for hit in retrieval.hits) or "nothing found"
-    return Text(f"search  “{printable(retrieval.query)}” → {found}", style="cyan")
+    return _beside(Text("search ", style="cyan"), Text(f"“{printable(retrieval.query)}” → {found}", style="cyan"))
 
 
 def _draw_agent(

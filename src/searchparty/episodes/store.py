@@ -14,7 +14,7 @@ from types import TracebackType
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from searchparty.episodes.types import SCHEMA_VERSION, Call, Episode, RetrievedPassage, Retrieval, Span, Transcript
+from searchparty.episodes.types import SCHEMA_VERSION, Call, Episode, Retrieval, RetrievedPassage, Span, Transcript
 from searchparty.errors import Failure, UserError
 
 for _record in (Failure, Span, Call, Transcript, RetrievedPassage, Retrieval, Episode):
@@ -97,7 +97,7 @@ def _parse(line: bytes, where: str) -> Episode:
     version = record.get("schema_version") if isinstance(record, dict) else None
     if version != SCHEMA_VERSION:
         raise UserError(
-            f"{where}: schema version {version}, this version of searchparty reads {SCHEMA_VERSION}; install the one that wrote it"
+            f"{where}: schema version {version}, this searchparty reads {SCHEMA_VERSION}; install the one that wrote it"
         )
     try:
         return _EPISODE.validate_python(record, strict=False)

@@ -1,7 +1,7 @@
 """What one team did with one question, token by token.
 
-Training, evaluation, audit and viewer all read these records and nothing else. A span is born with its kind; whether a token may
-be trained is read from that kind and from nowhere else (contract 2).
+Training, evaluation, audit and viewer all read these records and nothing else. A span is born with its kind; whether a token
+may be trained is read from that kind and from nowhere else (contract 2).
 """
 
 from __future__ import annotations

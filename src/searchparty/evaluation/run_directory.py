@@ -99,18 +99,19 @@ class RunDirectory:
 
     def check_same(self, recipe: EvalRecipe, environment: dict[str, Any]) -> None:
         """Raises UserError, one line each, for what differs from the run that is to be continued."""
-        faults = []
         before = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
         now = yaml.safe_load(dump_recipe(recipe))
-        for key in now:
-            if key not in MAY_CHANGE_ON_RESUME and before.get(key) != now[key]:
-                faults.append(
-                    f"{self.path}: {key} was {before.get(key)!r}, is now {now[key]!r}; resume with what it was begun with"
-                )
         then = read_json(self.environment_file, dict)
-        for key in ("models", "retriever", "questions"):
-            if then.get(key) != environment[key]:
-                faults.append(f"{self.path}: {key} changed since the run was begun ({then.get(key)} → {environment[key]})")
+        faults = [
+            f"{self.path}: {key} was {before.get(key)!r}, is now {now[key]!r}; resume with what it was begun with"
+            for key in now
+            if key not in MAY_CHANGE_ON_RESUME and before.get(key) != now[key]
+        ]
+        faults += [
+            f"{self.path}: {key} changed since the run was begun ({then.get(key)} → {environment[key]})"
+            for key in ("models", "retriever", "questions")
+            if then.get(key) != environment[key]
+        ]
         if faults:
             raise UserError(*faults)
 

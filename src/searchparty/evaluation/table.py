@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from searchparty.evaluation.summary import MACRO, Rate, RunSummary
+from searchparty.evaluation.summary import MACRO, Behaviour, Quality, Rate, RunSummary
+
+LOOK: dict[str, Any] = {"title_justify": "left", "box": SIMPLE, "padding": (0, 1, 0, 0), "pad_edge": False, "show_edge": False}
+BEHAVIOUR_NAMES = ("answered", "no search", "searches", "steps", "tokens in", "tokens out")
 
 
 def percent(rate: Rate) -> str:
@@ -16,46 +21,46 @@ def percent(rate: Rate) -> str:
 
 
 def quality_table(summary: RunSummary) -> Table:
-    """Quality, behaviour and effort, one row per dataset."""
+    """What the answers earned, one row per dataset."""
     k = summary.samples
-    table = Table(title=f"{summary.team} · {summary.model} · scorer {summary.scorer} · rates in % with 95 % intervals")
-    table.add_column("dataset")
-    columns = ["questions", "EM" if k == 1 else f"EM avg@{k}", *([] if k == 1 else [f"pass@{k}", f"all-{k}"]), "F1"]
-    for name in [*columns, "answered", "no search", "searches", "steps", "tokens in", "tokens out"]:
-        table.add_column(name, justify="right")
+    table = Table(title="quality: rates in % with 95 % intervals over questions", **LOOK)
+    _columns(table, "dataset", "n", *_quality_names(k))
     for dataset, quality in summary.quality.items():
-        behaviour = summary.behaviour["all" if dataset == MACRO else dataset]
-        several = [] if k == 1 else [f"{100 * quality.pass_at_k.value:.1f}", f"{100 * quality.all_k_right.value:.1f}"]
         if dataset == MACRO:
             table.add_section()
-        table.add_row(
-            dataset, str(quality.questions), percent(quality.exact_match), *several, percent(quality.f1),
-            f"{100 * behaviour.answered:.1f}", f"{100 * behaviour.no_search:.1f}", f"{behaviour.searches:.2f}",
-            f"{behaviour.steps:.2f}", _count(behaviour.input_tokens), _count(behaviour.output_tokens),
-        )  # fmt: skip
+        table.add_row(dataset, str(quality.questions), *_quality_cells(quality, k))
     return table
 
 
-def team_table(summaries: Sequence[RunSummary]) -> Table:
-    """Several runs over the same questions, one row per run; macro quality, behaviour over all episodes."""
+def behaviour_table(summary: RunSummary) -> Table:
+    """What the team did and used, one row per dataset."""
+    table = Table(title="behaviour: shares in %, the rest per episode", **LOOK)
+    _columns(table, "dataset", *BEHAVIOUR_NAMES)
+    for dataset, behaviour in summary.behaviour.items():
+        if dataset == "all":
+            table.add_section()
+        table.add_row(dataset, *_behaviour_cells(behaviour))
+    return table
+
+
+def team_tables(summaries: Sequence[RunSummary]) -> tuple[Table, Table]:
+    """Several runs over the same questions, one row per run: macro quality, and behaviour over all episodes."""
     k = summaries[0].samples
-    table = Table(title="macro over datasets, rates in % with 95 % intervals")
-    table.add_column("team")
-    for name in ["EM" if k == 1 else f"EM avg@{k}", "F1", "answered", "searches", "steps", "tokens in", "tokens out"]:
-        table.add_column(name, justify="right")
+    quality = Table(title="quality: macro over datasets, rates in % with 95 % intervals", **LOOK)
+    _columns(quality, "team", *_quality_names(k))
+    behaviour = Table(title="behaviour: shares in %, the rest per episode", **LOOK)
+    _columns(behaviour, "team", *BEHAVIOUR_NAMES)
     for summary in summaries:
-        quality, behaviour = summary.quality[MACRO], summary.behaviour["all"]
-        table.add_row(
-            summary.team, percent(quality.exact_match), percent(quality.f1), f"{100 * behaviour.answered:.1f}",
-            f"{behaviour.searches:.2f}", f"{behaviour.steps:.2f}", _count(behaviour.input_tokens), _count(behaviour.output_tokens),
-        )  # fmt: skip
-    return table
+        quality.add_row(summary.team, *_quality_cells(summary.quality[MACRO], k))
+        behaviour.add_row(summary.team, *_behaviour_cells(summary.behaviour["all"]))
+    return quality, behaviour
 
 
 def print_summary(summary: RunSummary, console: Console) -> None:
-    """The table, then how episodes ended and which turns failed their format."""
-    console.print(quality_table(summary))
+    """Both tables, then how episodes ended and which turns failed their format."""
     everything = summary.behaviour["all"]
+    console.print(f"{summary.team} · {summary.model} · scorer {summary.scorer} · {everything.episodes} episodes")
+    console.print(quality_table(summary), behaviour_table(summary), sep="\n")
     console.print("endings: " + ", ".join(f"{reason} {count}" for reason, count in everything.stop_reasons.items()))
     for role, use in summary.roles.items():
         if use.format_failures:
@@ -65,6 +70,28 @@ def print_summary(summary: RunSummary, console: Console) -> None:
         console.print(
             f"unscorable: {everything.unscorable} episodes have golden answers that normalise to nothing; they score 0"
         )
+
+
+def _columns(table: Table, first: str, *others: str) -> None:
+    table.add_column(first, no_wrap=True)
+    for name in others:
+        table.add_column(name, justify="right", no_wrap=True)
+
+
+def _quality_names(k: int) -> list[str]:
+    return ["EM", "F1"] if k == 1 else [f"EM avg@{k}", f"pass@{k}", f"all-{k}", "F1"]
+
+
+def _quality_cells(quality: Quality, k: int) -> list[str]:
+    several = [] if k == 1 else [f"{100 * quality.pass_at_k.value:.1f}", f"{100 * quality.all_k_right.value:.1f}"]
+    return [percent(quality.exact_match), *several, percent(quality.f1)]
+
+
+def _behaviour_cells(behaviour: Behaviour) -> list[str]:
+    return [
+        f"{100 * behaviour.answered:.1f}", f"{100 * behaviour.no_search:.1f}", f"{behaviour.searches:.2f}",
+        f"{behaviour.steps:.2f}", _count(behaviour.input_tokens), _count(behaviour.output_tokens),
+    ]  # fmt: skip
 
 
 def _count(value: float | None) -> str:

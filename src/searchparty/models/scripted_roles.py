@@ -1,8 +1,8 @@
 """Simple rules that play every role of the built-in teams without any model.
 
-They read the conversation as a model would, so they exercise the whole line: a Searcher searches the task once and reports the
-first sentence of each passage; a Leader assigns the question once and selects whatever came back; an Answerer picks a name out of
-the reports. They are a stand-in for a model, no attempt at good answers.
+They read the conversation as a model would, so they exercise the whole line: a Searcher searches the task once and reports
+the first sentence of each passage; a Leader assigns the question once and selects whatever came back; an Answerer picks a
+name out of the reports. They are a stand-in for a model, no attempt at good answers.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _line_after(text: str, label: str) -> str:
 
 def _first_sentences(text: str) -> str:
     bodies = re.findall(r"^Passage \d+: .*\n(.+)$", text, flags=re.MULTILINE)
-    return " ".join(re.split(r"(?<=[.!?])\s", body)[0][:300] for body in bodies) or "Nothing was found."
+    return " ".join(re.split(r"(?<=[.!?])\s", body)[0][:120] for body in bodies) or "Nothing was found."
 
 
 SCRIPTS: Mapping[str, Callable[[GenerateRequest], str]] = {"default": play_any_role}

@@ -1,7 +1,7 @@
 """Reading an agent's turn: which action did it take, or what exactly is wrong with it.
 
-Only the sampled text of one turn comes in here, never passages, prompts or earlier turns. The rules are the same for every role:
-a turn may think aloud first and must end with its action in tags. Nothing is repaired and nothing is guessed.
+Only the sampled text of one turn comes in here, never passages, prompts or earlier turns. The rules are the same for every
+role: a turn may think aloud first and must end with its action in tags. Nothing is repaired and nothing is guessed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 
 
 class ActionProblem(StrEnum):
@@ -28,7 +29,8 @@ class ActionProblem(StrEnum):
     UNCLOSED = "unclosed"
     """The last tag is opened and never closed."""
     SEVERAL = "several"
-    """More than one action where one is allowed, or actions of different kinds. None is chosen: that would let a model hedge."""
+    """More than one action where one is allowed, or actions of different kinds. None is chosen: that would let a model
+    hedge."""
     EMPTY_CONTENT = "empty_content"
     """Nothing but white space between the tags."""
     TRAILING_TEXT = "trailing_text"
@@ -70,7 +72,8 @@ class TagRules:
 def read_action(text: str, rules: TagRules, *, starts_in_thinking: bool = False) -> Action | ActionProblem:
     """Parse one turn.
 
-    1. The turn ends with one action, or with several pairs of one repeatable tag and only white space between them. Any text may
+    1. The turn ends with one action, or with several pairs of one repeatable tag and only white space between them. Any text
+       may
        stand before it, only white space after it. Tags are matched to the letter: other case, attributes or spaces make no tag.
     2. Thinking, from `<think>` to the next `</think>`, is set aside with every tag in it. A turn whose first thinking tag is a
        closing one began inside thinking, because the chat template opened it in the prompt; set `starts_in_thinking` for such a
@@ -86,7 +89,7 @@ def read_action(text: str, rules: TagRules, *, starts_in_thinking: bool = False)
     if fault is not None:
         return fault
     pairs = list(zip(tags[::2], tags[1::2], strict=True))
-    gaps = [text[closing.end() : opening.start()] for (_, closing), (opening, _) in zip(pairs, pairs[1:], strict=False)]
+    gaps = [text[closing.end() : opening.start()] for (_, closing), (opening, _) in pairwise(pairs)]
     name = pairs[0][0][2]
     if any(opening[2] != name for opening, _ in pairs) or (len(pairs) > 1 and name not in rules.repeatable):
         return ActionProblem.SEVERAL

@@ -94,8 +94,8 @@ class Agent:
         """Let the model take one turn and read the action in it.
 
         Args:
-            allowed: tags that are legal in this turn, of those that the team declares for the role; all of them if none is named.
-            candidates: completions to sample. More than one ends this agent's history: they are alternatives.
+            allowed: tags that are legal in this turn, of those that the team declares for the role; all of them if none is
+            named. candidates: completions to sample. More than one ends this agent's history: they are alternatives.
 
         Returns:
             The action of the first candidate, or what is wrong with it. Both are recorded.

@@ -19,8 +19,8 @@ class Chained(Team):
     """The Searcher gets the question, searches, and reports; the Answerer answers from the report.
 
     One environment step is one turn of the one active agent. The last step belongs to the Answerer, so the Searcher is told in
-    the step before the last but one that its next turn must be the report. A Searcher that then does not report ends the episode
-    with NO_REPORT; one that takes no well-formed action ends it with INVALID_ACTION.
+    the step before the last but one that its next turn must be the report. A Searcher that then does not report ends the
+    episode with NO_REPORT; one that takes no well-formed action ends it with INVALID_ACTION.
     """
 
     name: ClassVar = "chained"

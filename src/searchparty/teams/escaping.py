@@ -1,8 +1,8 @@
 """Making foreign text harmless before a model reads it (contract 3).
 
-Passages, questions and other agents' reports are data. Two things could make them more: a team's own tags, which would look like
-an action, and the control tokens of a model's chat template. Control tokens are handled where ids are made (foreign text is
-encoded with special tokens off); only where a model is sent plain text must they be defused here too.
+Passages, questions and other agents' reports are data. Two things could make them more: a team's own tags, which would look
+like an action, and the control tokens of a model's chat template. Control tokens are handled where ids are made (foreign
+text is encoded with special tokens off); only where a model is sent plain text must they be defused here too.
 """
 
 from __future__ import annotations

