@@ -6,6 +6,7 @@ Knows nothing of containers (JSON, text, parquet) or of any particular format. E
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -133,6 +134,12 @@ class Record:
 def unique(values: Iterable[str]) -> tuple[str, ...]:
     """The values in their order, each once."""
     return tuple(dict.fromkeys(values))
+
+
+def shape_in_id(record_id: str | None) -> tuple[str | None, int | None]:
+    """Shape and number of hops that a MuSiQue id begins with (`3hop1__...` gives `3hop1`, 3), or two times None."""
+    shape = re.match(r"(\d)hop\d?(?=__)", record_id or "")
+    return (shape[0], int(shape[1])) if shape else (None, None)
 
 
 def split_in_id(record_id: str | None) -> str | None:

@@ -6,12 +6,11 @@ Paragraphs that come with a question are used for their titles and otherwise lef
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from searchparty.questions.formats.base import Fields, Format
-from searchparty.questions.records import Record, unique
+from searchparty.questions.records import Record, shape_in_id, unique
 from searchparty.questions.types import Question
 
 
@@ -74,8 +73,7 @@ def _read_musique(record: Record) -> Question:
     `answerable` false. That one gets the id's ending `__unanswerable` and no golden answers; its `answer` goes to `extra`.
     """
     record_id = record.identifier("id")
-    shape = re.match(r"(\d)hop\d?(?=__)", record_id or "")
-    decomposition = record.objects("question_decomposition")
+    shape, hops = shape_in_id(record_id)
     unanswerable = record.fields.get("answerable") is False
     answers = record.strings("answer")
     used = ["id", "question", "paragraphs", "answer_aliases"] + ([] if unanswerable else ["answer"])
@@ -85,8 +83,8 @@ def _read_musique(record: Record) -> Question:
         record_id=f"{record_id}__unanswerable" if unanswerable and record_id else record_id,
         used=used,
         supporting_titles=_supporting_titles(record, "paragraphs"),
-        hops=int(shape[1]) if shape else len(decomposition) or None,
-        type=shape[0] if shape else None,
+        hops=hops or len(record.objects("question_decomposition")) or None,
+        type=shape,
         official_id=record_id if unanswerable else None,
     )
 
@@ -106,13 +104,16 @@ def _read_ircot(record: Record) -> Question:
         answers += record.as_strings(answer.get("spans"), "answers_objects")
         answers += [str(answer["number"])] if answer.get("number") not in (None, "") else []
         answers += [" ".join(str(part) for part in parts if part)] if any(parts) else []
+    record_id = record.identifier("question_id")
+    shape, hops = shape_in_id(record_id)
     return record.question(
         text=record.text("question_text"),
         golden_answers=unique(answers),
-        record_id=record.identifier("question_id"),
+        record_id=record_id,
         used=("question_id", "question_text", "answers_objects", "contexts", "pinned_contexts", "type"),
         supporting_titles=_supporting_titles(record, "contexts"),
-        type=record.optional_text("type"),
+        hops=hops,
+        type=record.optional_text("type") or shape,
     )
 
 

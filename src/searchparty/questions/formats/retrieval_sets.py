@@ -27,7 +27,9 @@ def _read_dpr_tsv(record: Record) -> Question:
     )
 
 
-def _list_literal(cell: str) -> list[object] | None:
+def _list_literal(cell: object) -> list[object] | None:
+    if not isinstance(cell, str):
+        return None
     try:
         value = ast.literal_eval(cell)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -76,7 +78,7 @@ def _beir_matches(fields: Fields) -> bool:
 DPR_TSV = Format(
     name="dpr_tsv",
     summary="DPR's question tsv: question, tab, Python list of answers",
-    matches=lambda fields: _list_literal(str(fields.get("answers", ""))) is not None and "ctxs" not in fields,
+    matches=lambda fields: "question" in fields and _list_literal(fields.get("answers")) is not None,
     read=_read_dpr_tsv,
     table=TableLayout("\t", quoted=True, columns=("question", "answers")),
 )

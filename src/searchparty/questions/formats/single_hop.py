@@ -8,7 +8,7 @@ from typing import Any
 
 from searchparty.questions.containers import TableLayout
 from searchparty.questions.formats.base import Fields, Format
-from searchparty.questions.records import Record, unique
+from searchparty.questions.records import Record, shape_in_id, unique
 from searchparty.questions.types import Question
 
 
@@ -86,13 +86,17 @@ def _read_kilt(record: Record) -> Question:
     provenance = [page for output in outputs for page in output.get("provenance") or []]
     if not all(isinstance(page, Mapping) for page in provenance):
         raise record.fault("the field 'output' must hold its provenance as a list of objects")
+    record_id = record.identifier("id")
+    shape, hops = shape_in_id(record_id)
     titles = [title for page in provenance for title in record.as_strings(page.get("title"), "output")]
     return record.question(
         text=record.text("input"),
         golden_answers=unique(answers),
-        record_id=record.identifier("id"),
+        record_id=record_id,
         used=("id", "input"),
         supporting_titles=unique(titles),
+        hops=hops,
+        type=shape,
     )
 
 
