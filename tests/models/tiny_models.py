@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jinja2
+import torch
+import transformers
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from searchparty.models.chat import PieceChat
@@ -78,3 +81,17 @@ def render(template: str, messages: Sequence[Message], generation: bool) -> str:
 @cache
 def chat(template: str, family: str) -> PieceChat:
     return template_chat(template, tokenizer(family), lambda messages, generation: render(template, messages, generation))
+
+
+def random_model(kind: str = "llama", *, vocabulary: int = 320, seed: int = 0, **changes: object) -> Any:
+    """A two-layer causal model with random float32 weights, large enough that its next-token distributions are peaked."""
+    torch.manual_seed(seed)
+    config_class, model_class = {
+        "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
+        "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
+    }[kind]
+    settings: dict[str, object] = {
+        "vocab_size": vocabulary, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "max_position_embeddings": 512, "initializer_range": 0.3, "tie_word_embeddings": False,
+    }  # fmt: skip
+    return model_class(config_class(**{**settings, **changes})).eval()

@@ -1,0 +1,139 @@
+"""The in-process engine: a transformers model in a thread of its own that batches the requests of all running episodes.
+
+Knows asyncio on one side and `Batch` on the other. What is promised about equal results: a request's tokens depend on its
+prompt, sampling and seed, not on its batch companions or on what the prefix cache holds. The logits themselves may differ in
+the last bits between batches of different shape, as floating-point sums are ordered by the shape; log-probabilities then differ
+by that much, and a token could differ only where two of its perturbed scores are equal to within it (see `drawing`): never seen
+in float32, possible in bfloat16, whose last bit is coarse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from searchparty.errors import Failure, FailureKind
+from searchparty.models.batch import Batch, BatchLimits, Job, as_failure
+from searchparty.models.slots import CausalModel, require_full_attention
+from searchparty.models.types import Generated, GenerateRequest, Tokenizer
+
+ScoreJob = tuple[list[list[int]], "Future[list[list[float] | Failure]]"]
+
+
+class TransformersEngine:
+    """See `Engine`. The model is used by the engine's thread only, from the first request until `close`."""
+
+    def __init__(
+        self,
+        model: CausalModel,
+        tokenizer: Tokenizer,
+        end_ids: Sequence[int],
+        *,
+        context_tokens: int,
+        limits: BatchLimits | None = None,
+    ) -> None:
+        """`end_ids` end a completion; `context_tokens` bounds prompt and completion together."""
+        require_full_attention(model.config)
+        self._model = model
+        self._tokenizer = tokenizer
+        self._end_ids = tuple(end_ids)
+        self._context_tokens = context_tokens
+        self._limits = limits or BatchLimits()
+        self._inbox: queue.SimpleQueue[Job | ScoreJob | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    @property
+    def exchanges_ids(self) -> bool:
+        """See `Engine.exchanges_ids`."""
+        return True
+
+    async def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failure]:
+        """See `Engine.generate`. Cancelling the call takes its requests out of the batch before the next token."""
+        futures = [self._submit(request) for request in requests]
+        return list(await asyncio.gather(*(asyncio.wrap_future(future) for future in futures)))
+
+    async def score(self, sequences: Sequence[Sequence[int]]) -> list[list[float] | Failure]:
+        """See `Engine.score`. Runs between two decode steps of what is being generated."""
+        replies: list[list[float] | Failure] = [self._unfit(sequence, self._context_tokens) or [] for sequence in sequences]
+        places = [place for place, reply in enumerate(replies) if not isinstance(reply, Failure)]
+        future: Future[list[list[float] | Failure]] = Future()
+        self._send(([list(sequences[place]) for place in places], future))
+        scored: list[list[float] | Failure] = await asyncio.wrap_future(future)
+        for place, scores in zip(places, scored, strict=True):
+            replies[place] = scores
+        return replies
+
+    async def close(self) -> None:
+        """End what is running with a failure and stop the thread; the step under way is waited for."""
+        self._closed = True
+        if self._thread is not None:
+            self._inbox.put(None)
+            await asyncio.to_thread(self._thread.join)
+            self._thread = None
+
+    def _submit(self, request: GenerateRequest) -> Future[Generated | Failure]:
+        future: Future[Generated | Failure] = Future()
+        ids = list(request.prompt_ids or ())
+        failure = self._unfit(ids, self._context_tokens - 1)
+        if not ids:
+            failure = Failure("model", FailureKind.REJECTED, "the request has no prompt ids; this engine exchanges ids only")
+        if request.n < 1 or request.sampling.max_tokens < 1:
+            failure = Failure("model", FailureKind.REJECTED, "a request needs n and max_tokens of at least 1")
+        if failure is not None:
+            future.set_result(failure)
+            return future
+        limit = min(request.sampling.max_tokens, self._context_tokens - len(ids))
+        self._send(Job(request, ids, limit, future))
+        return future
+
+    def _unfit(self, ids: Sequence[int], most: int) -> Failure | None:
+        """Why the model cannot be given `ids`."""
+        if len(ids) > most:
+            detail = f"{len(ids)} tokens do not fit: the context window has {self._context_tokens}"
+            return Failure("model", FailureKind.CONTEXT_OVERFLOW, detail)
+        vocabulary = self._model.config.vocab_size
+        if ids and not 0 <= min(ids) <= max(ids) < vocabulary:
+            return Failure("model", FailureKind.REJECTED, f"ids outside the vocabulary of {vocabulary} tokens")
+        return None
+
+    def _send(self, item: Job | ScoreJob) -> None:
+        if self._closed:
+            raise RuntimeError("the engine is closed")
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="transformers-engine", daemon=True)
+            self._thread.start()
+        self._inbox.put(item)
+
+    def _work(self) -> None:
+        batch = Batch(self._model, self._tokenizer.decode, self._end_ids, self._limits)
+        while True:
+            try:
+                item = self._inbox.get(block=not batch.busy)
+            except queue.Empty:
+                try:
+                    batch.step()
+                except Exception as error:
+                    batch.fail_all(as_failure(error))
+                continue
+            if item is None:
+                batch.fail_all(Failure("model", FailureKind.UNREACHABLE, "the engine was closed"))
+                return
+            if isinstance(item, Job):
+                batch.submit(item)
+            else:
+                _score(batch, *item)
+
+
+def _score(batch: Batch, sequences: list[list[int]], future: Future[list[list[float] | Failure]]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    replies: list[list[float] | Failure]
+    try:
+        replies = list(batch.score(sequences))
+    except Exception as error:
+        replies = [as_failure(error)] * len(sequences)
+    future.set_result(replies)
