@@ -41,20 +41,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _printed(hit: Hit) -> str:
     """One hit in two lines. Control characters of foreign text are shown by code, so that they cannot steer the terminal."""
+    from searchparty.episodes.printable import printable
+
     text = " ".join(hit.passage.text.split())
     excerpt = text if len(text) <= _EXCERPT_LENGTH else text[:_EXCERPT_LENGTH].rsplit(" ", 1)[0] + " …"
     head = f"{hit.rank}. {hit.score:.3f}  [{hit.passage.id}]  {hit.passage.title}"
-    return f"{_harmless(head)}\n   {_harmless(excerpt)}"
-
-
-def _harmless(text: str) -> str:
-    """Text with everything that is neither printable nor a space written as an escape."""
-    return "".join(
-        character
-        if character.isprintable() or character.isspace() and character not in "\x1c\x1d\x1e\x1f\x85\n\r\t\v\f"
-        else ascii(character)[1:-1]
-        for character in text
-    )
+    return f"{printable(head)}\n   {printable(excerpt)}"
 
 
 def _positive(value: str) -> int:

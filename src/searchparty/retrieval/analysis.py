@@ -18,8 +18,8 @@ import Stemmer
 
 # fmt: off
 STOP_WORDS = frozenset({
-    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of", "on", "or",
-    "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
+    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of", "on",
+    "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
 })
 # fmt: on
 """Lucene's English list."""

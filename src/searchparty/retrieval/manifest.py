@@ -34,7 +34,7 @@ class Manifest(BaseModel):
     """SHA-256 over the stored passages, one JSON line each, in corpus order."""
     ids_sha256: str
     """SHA-256 over the passage ids, one a line, in corpus order."""
-    counts: dict[str, float]
+    counts: dict[str, int | float]
     """Sizes for a person to look at, such as the number of distinct words."""
     built_with: dict[str, str]
     """Versions of the packages that made the index."""

@@ -26,10 +26,13 @@ def open_index(folder: Path | str) -> BM25Index:
     return BM25Index(path)
 
 
-def open_retriever(spec: Path | str) -> Retriever:
-    """Open an index folder, or a server in Search-R1's dialect if `spec` begins with http:// or https://."""
+def open_retriever(spec: Path | str, *, timeout: float = 30.0, attempts: int = 3) -> Retriever:
+    """Open an index folder, or a server in Search-R1's dialect if `spec` begins with http:// or https://.
+
+    `timeout` (seconds, for one search in all) and `attempts` are for servers; see `RemoteRetriever`.
+    """
     if str(spec).startswith(("http://", "https://")):
         from searchparty.retrieval.remote import RemoteRetriever
 
-        return RemoteRetriever(str(spec), token=os.environ.get(TOKEN_VARIABLE))
+        return RemoteRetriever(str(spec), timeout=timeout, attempts=attempts, token=os.environ.get(TOKEN_VARIABLE))
     return open_index(spec)

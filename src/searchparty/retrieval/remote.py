@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import orjson
@@ -44,8 +45,9 @@ class RemoteRetriever:
             UserError: the address is none.
         """
         try:
+            urlsplit(url)
             address = httpx.URL(url.removesuffix("/").removesuffix("/retrieve"))
-        except httpx.InvalidURL as error:
+        except (ValueError, httpx.InvalidURL) as error:
             raise UserError(f"{url}: not an address ({error}); give http://host:port") from None
         if address.scheme not in ("http", "https") or not address.host:
             raise UserError(f"{url}: not an address; give http://host:port")

@@ -19,18 +19,20 @@ _FINISHING_SECONDS = 30
 
 def bind(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free one. Raises UserError if the address cannot be had."""
+    if not 0 <= port <= 65535:
+        raise UserError(f"--host {host} --port {port}: a port is a number from 0 to 65535; choose another port")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listener = socket.socket(family, kind, protocol)
-    except (OSError, OverflowError) as error:
+    except (OSError, UnicodeError) as error:
         raise UserError(f"--host {host} --port {port}: no such address ({error}); give a host of this machine") from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(1024)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         listener.close()
-        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        if error.errno == errno.EADDRINUSE:
             raise UserError(f"--port {port}: port is in use on {host}; stop the other program or choose another port") from None
         raise UserError(f"--host {host} --port {port}: cannot listen there ({error}); choose another address") from None
     return listener
