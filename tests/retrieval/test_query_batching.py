@@ -168,6 +168,16 @@ async def test_closing_answers_what_waits_and_refuses_what_comes_after(gate: Gat
     await front.close()
 
 
+async def test_closing_does_not_wait_for_a_search_that_everyone_gave_up(gate: Gate) -> None:
+    front = AsyncRetriever(FunctionRetriever(gate))
+    [task] = await start(front, "abandoned")
+    await gate.wait_until_reached()
+    task.cancel()
+    await asyncio.wait([task])
+    await asyncio.wait_for(front.close(), 5)
+    assert not gate.open.is_set()
+
+
 def test_a_loop_that_ended_during_a_search_does_not_stop_the_next_one() -> None:
     gate = Gate()
     retriever = FunctionRetriever(gate)

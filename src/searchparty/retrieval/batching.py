@@ -46,9 +46,9 @@ class AsyncRetriever:
         self._waiting: deque[_Request] = deque()
         self._changed = threading.Condition()
         self._closed = False
+        self._unanswered: set[asyncio.Future[list[list[Hit]]]] = set()
         # A daemon: an interrupted program does not wait for a slow server's reply.
-        self._thread = threading.Thread(target=self._work, name="retrieval", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._work, name="retrieval", daemon=True).start()
 
     @property
     def identity(self) -> str:
@@ -74,14 +74,20 @@ class AsyncRetriever:
                 raise RuntimeError("the retriever is closed")
             self._waiting.append(request)
             self._changed.notify()
+        self._unanswered.add(request.answer)
+        request.answer.add_done_callback(self._unanswered.discard)
         return await request.answer
 
     async def close(self) -> None:
-        """Answer what is waiting, then stop. May be called twice."""
+        """Answer what is waiting, then stop. May be called twice.
+
+        A search whose callers have all given up is not waited for.
+        """
         with self._changed:
             self._closed = True
             self._changed.notify()
-        await asyncio.to_thread(self._thread.join)
+        if unanswered := [answer for answer in self._unanswered if not answer.done()]:
+            await asyncio.wait(unanswered)
 
     def _work(self) -> None:
         while batch := self._next_batch():
