@@ -128,8 +128,11 @@ class Agent:
         number = len(self.transcript.calls)
         sampling = replace(self._part.sampling, max_tokens=self._token_budget())
         seed, started = self._next_seed(number), time.perf_counter()
-        request = GenerateRequest(tuple(self._messages), self._ids, sampling, seed, candidates, stop, self.transcript.role)
+        given_ids = tuple(self._ids) if self._ids is not None else None
+        request = GenerateRequest(tuple(self._messages), given_ids, sampling, seed, candidates, stop, self.transcript.role)
         reply = (await self._part.model.engine.generate([request]))[0]
+        if isinstance(reply, Generated):
+            reply = _check_reply(request, reply)
         call = Call(
             step=self._current_step(), seed=seed, n=candidates, temperature=sampling.temperature, top_p=sampling.top_p,
             top_k=sampling.top_k, max_tokens=sampling.max_tokens, seconds=time.perf_counter() - started,
@@ -190,3 +193,19 @@ class Agent:
                 StopReason.CONTEXT_FULL, f"{self.name}: the history of {len(self._ids)} tokens fills the window of {window}"
             )
         return min(wanted, room)
+
+
+def _check_reply(request: GenerateRequest, reply: Generated) -> Generated | Failure:
+    """The reply, or a failure if it is not what was agreed: n candidates, the same prompt, one log-probability per id."""
+    fault = None
+    if len(reply.candidates) != request.n:
+        fault = f"{len(reply.candidates)} candidates came back, {request.n} were asked for"
+    elif request.prompt_ids is not None:
+        if reply.prompt_tokens is not None and reply.prompt_tokens != len(request.prompt_ids):
+            fault = f"the model read {reply.prompt_tokens} prompt tokens, {len(request.prompt_ids)} were given"
+        for candidate in reply.candidates:
+            if candidate.ids is None:
+                fault = "a completion came back without token ids"
+            elif candidate.logprobs is not None and len(candidate.logprobs) != len(candidate.ids):
+                fault = f"{len(candidate.logprobs)} log-probabilities for {len(candidate.ids)} tokens"
+    return reply if fault is None else Failure("model", FailureKind.MALFORMED_REPLY, fault)
