@@ -6,6 +6,7 @@ writer removes when it opens the file again (contract 11). The reader refuses wh
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,12 +24,17 @@ _EPISODE = TypeAdapter(Episode)
 
 
 class EpisodeWriter:
-    """Appends episodes to a file. Opening an existing file first removes a torn last line."""
+    """Appends episodes to a file, which it locks. Opening an existing file first removes a torn last line."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         self._stream = path.open("ab+", buffering=0)
+        try:
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._stream.close()
+            raise UserError(f"{path}: another process is writing this run; wait for it or stop it") from None
         self._drop_torn_line()
 
     def _drop_torn_line(self) -> None:
