@@ -1,0 +1,66 @@
+"""What credit hands to the learner: token arrays and nothing else.
+
+Knows no model and no file. Axis suffix `_T`: tokens of one history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceKey:
+    """Where a token sequence comes from: one agent's history in one episode, up to and with one candidate of its last call."""
+
+    question_key: str
+    sample: int
+    agent: str
+    candidate: int
+
+
+@dataclass(slots=True)
+class Signal:
+    """What is learned from one sequence. All arrays have length T; entries at tokens that are not trainable are 0.
+
+    The learner minimises the sum over tokens of `weights_T` times the token's loss, so how episodes of different length
+    count is decided here and not in the learner (contract 6).
+    """
+
+    key: SequenceKey
+    role: str
+    ids_T: IntArray
+    """The whole history, exactly as the engine was given it and sampled from it."""
+    trainable_T: BoolArray
+    """Tokens that the policy sampled. Born with the spans (contract 2), never derived from ids or text."""
+    old_logprobs_T: FloatArray
+    """Log-probability under the sampling policy."""
+    advantages_T: FloatArray
+    weights_T: FloatArray
+    """Share of each token in the update's objective; over all sequences of an update they sum to 1 per role that learns, or
+    to 1 in all, as the named reduction says."""
+    returns_T: FloatArray | None = None
+    """Targets of the critic; None for estimators without one."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError if an array has another length, or says something about a token that is not trainable."""
+        length = len(self.ids_T)
+        arrays = {
+            "trainable_T": self.trainable_T,
+            "old_logprobs_T": self.old_logprobs_T,
+            "advantages_T": self.advantages_T,
+            "weights_T": self.weights_T,
+        }
+        if self.returns_T is not None:
+            arrays["returns_T"] = self.returns_T
+        for name, array in arrays.items():
+            if array.shape != (length,):
+                raise ValueError(f"{self.key}: {name} has shape {array.shape}, ids_T has {length} tokens")
+            if name != "trainable_T" and np.any(array[~self.trainable_T]):
+                raise ValueError(f"{self.key}: {name} is not 0 at a token that is not trainable")
