@@ -82,7 +82,22 @@ def test_two_files_share_texts_keys_and_official_ids() -> None:
     ]
     assert found.pairs == 3
     assert found.same_key == ("d/1",)
-    assert found.same_official_id == ("d/1", "d/o")
+    assert found.same_key_other_text == ()
+    assert found.same_official_id == ("d/o",)
+    assert found.groups[0].pairs == 1
+
+
+def test_equal_row_numbers_are_no_equal_questions() -> None:
+    found = find_overlap([question(0, "a"), question(1, "b")], [question(0, "A"), question(1, "c")])
+    assert found.same_key == ("d/0", "d/1")
+    assert found.same_key_other_text == ("d/1",)
+    assert found.same_official_id == ()
+
+
+def test_an_official_id_meets_the_same_id_where_it_is_the_questions_own() -> None:
+    found = find_overlap([question(5, "a")], [question(7, "b", official="5")])
+    assert found.same_official_id == ("d/5",)
+    assert find_overlap([question(5, "a"), question(7, "b", official="5")]).same_official_id == ("d/5",)
 
 
 def test_duplicates_inside_each_of_two_files_are_no_overlap_between_them() -> None:

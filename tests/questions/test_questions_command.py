@@ -67,6 +67,14 @@ def test_showing_prints_text_answers_and_evidence(capsys: pytest.CaptureFixture[
     assert "John Mayne" not in printed
 
 
+def test_control_characters_of_a_text_do_not_reach_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = json_lines(tmp_path / "a.jsonl", native_record(question="who\x1b[2J\nam I?", golden_answers=["a\n"]))
+    assert run("show", path) == 0
+    printed = capsys.readouterr().out
+    assert "who\\x1b[2J\\nam I?" in printed
+    assert len(printed.splitlines()) == 4
+
+
 def test_one_question_is_shown_by_id_or_key_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("nq_33", "nq/nq_33"):
         assert run("show", DATA / "nq_open_dev.sample.jsonl", "--id", name, "--json") == 0

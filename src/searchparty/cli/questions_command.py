@@ -117,8 +117,14 @@ def _for_reading(question: Question) -> str:
         "split": question.split,
         "source": question.source,
     }
-    lines = [f"{question.key}", f"  {question.text}"]
-    return "\n".join(lines + [f"  {name + ':':<10}{value}" for name, value in facts.items() if value]) + "\n"
+    lines = [f"{name + ':':<10}{_one_line(str(value))}" for name, value in facts.items() if value]
+    return "\n  ".join([_one_line(question.key), _one_line(question.text), *lines]) + "\n"
+
+
+def _one_line(text: str) -> str:
+    from searchparty.episodes.printable import printable
+
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _overlap(args: argparse.Namespace) -> int:
@@ -138,14 +144,16 @@ def _overlap(args: argparse.Namespace) -> int:
         f"{files}: {_count(len(found.groups), 'text')} {'shared' if args.second else 'repeated'}, {_count(found.pairs, 'pair')}"
     )
     print("golden answers: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
-    print(f"same key: {len(found.same_key)}, same official id: {len(found.same_official_id)}")
+    other = f" ({len(found.same_key_other_text)} of them for different questions)" if found.same_key_other_text else ""
+    print(f"same key: {len(found.same_key)}{other}, same official id: {len(found.same_official_id)}")
     _print_groups(found)
     return 0
 
 
 def _print_groups(found: Overlap) -> None:
     for group in found.groups[:SHOWN_GROUPS]:
-        print(f"\n{group.text}\n  answers: {group.answers}\n  " + "\n  ".join(group.first + group.second))
+        lines = [group.text, f"answers: {group.answers}", *group.first, *group.second]
+        print("\n" + "\n  ".join(map(_one_line, lines)))
     if len(found.groups) > SHOWN_GROUPS:
         print(f"\n... {len(found.groups) - SHOWN_GROUPS} more; --json prints all")
 

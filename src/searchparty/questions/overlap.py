@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import combinations
+from itertools import combinations, product
 
 from searchparty.questions.types import Question
 
@@ -82,8 +82,10 @@ class Overlap:
     """Shared texts, in the order of the first file."""
     same_key: tuple[str, ...]
     """Keys that stand in both files; within one file keys are unique."""
+    same_key_other_text: tuple[str, ...]
+    """Those of them under which the files hold different questions, as happens where ids are row numbers."""
     same_official_id: tuple[str, ...]
-    """`dataset/official id` that several questions carry, whatever their own ids are."""
+    """`dataset/official id` that several questions carry, at least one of them beside an id of its own."""
 
     @property
     def pairs(self) -> int:
@@ -97,40 +99,43 @@ class Overlap:
 
 def find_overlap(first: Sequence[Question], second: Sequence[Question] | None = None) -> Overlap:
     """Compare two files, or one with itself. Time grows with the number of questions, not of their pairs."""
-    texts = _by(first, lambda question: fold(question.text))
-    officials = _by(first, _official)
+    texts = _by(first, _folded_text)
+    officials = _by(first, _official_id)
     if second is None:
         groups = [
-            Group(
-                members[0].text, _keys(members), (), _gravest(agreement(*pair) for pair in combinations(_distinct(members), 2))
-            )
+            Group(members[0].text, _keys(members), (), _gravest(combinations(_distinct(members), 2)))
             for members in texts.values()
             if len(members) > 1
         ]
-        shared = [name for name, members in officials.items() if len(members) > 1]
-        return Overlap((len(first),), tuple(groups), (), tuple(shared))
-    others = _by(second, lambda question: fold(question.text))
-    other_officials, other_keys = _by(second, _official), {question.key for question in second}
+        repeated = (name for name, members in officials.items() if len(members) > 1 and _stated(members))
+        return Overlap((len(first),), tuple(groups), (), (), tuple(repeated))
+    other_texts = _by(second, _folded_text)
     groups = [
-        Group(
-            members[0].text,
-            _keys(members),
-            _keys(others[text]),
-            _gravest(agreement(one, other) for one in _distinct(members) for other in _distinct(others[text])),
-        )
+        Group(members[0].text, _keys(members), _keys(others), _gravest(product(_distinct(members), _distinct(others))))
         for text, members in texts.items()
-        if text in others
+        if (others := other_texts.get(text))
     ]
-    return Overlap(
-        (len(first), len(second)),
-        tuple(groups),
-        tuple(question.key for question in first if question.key in other_keys),
-        tuple(name for name in officials if name in other_officials),
+    by_key = {question.key: question for question in second}
+    same_key = [question for question in first if question.key in by_key]
+    other_text = (question for question in same_key if _folded_text(question) != _folded_text(by_key[question.key]))
+    other_officials = _by(second, _official_id)
+    same_official = (
+        name for name, members in officials.items() if (others := other_officials.get(name)) and _stated(members + others)
     )
+    return Overlap((len(first), len(second)), tuple(groups), _keys(same_key), _keys(other_text), tuple(same_official))
 
 
-def _official(question: Question) -> str:
+def _folded_text(question: Question) -> str:
+    return fold(question.text)
+
+
+def _official_id(question: Question) -> str:
     return f"{question.dataset}/{question.official_id or question.id}"
+
+
+def _stated(questions: Iterable[Question]) -> bool:
+    """Whether some question states an official id; without that, equal ids may be nothing but equal row numbers."""
+    return any(question.official_id is not None for question in questions)
 
 
 def _by(questions: Iterable[Question], name: Callable[[Question], str]) -> dict[str, list[Question]]:
@@ -156,5 +161,5 @@ def _distinct(questions: Iterable[Question]) -> list[Question]:
     return [question for same in kept.values() for question in same]
 
 
-def _gravest(agreements: Iterable[Agreement]) -> Agreement:
-    return max(agreements, key=_GRAVITY.index)
+def _gravest(pairs: Iterable[tuple[Question, Question]]) -> Agreement:
+    return max((agreement(one, other) for one, other in pairs), key=_GRAVITY.index)
