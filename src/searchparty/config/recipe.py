@@ -21,19 +21,18 @@ class ModelSpec(Strict):
     """Which model, and how it is reached."""
 
     spec: str
-    """`smollm2`, a Hugging Face id, a folder, a GGUF file, `http://host:port/v1`, or `scripted:NAME`."""
+    """`smollm2`, a Hugging Face id, a folder, a GGUF file, `http://host:port/v1` (with `#model` if the server has several), or
+    `scripted:NAME`."""
     tokenizer: str | None = None
     """For an HTTP endpoint that takes token ids: the folder or Hugging Face id whose tokenizer and chat template it uses."""
     route: Literal["auto", "tokens", "chat"] = "auto"
     """For an HTTP endpoint: exchange token ids, exchange chat text, or find out which it offers."""
-    model_name: str | None = None
-    """For an HTTP endpoint that serves several models: the one to ask for."""
     timeout: Annotated[float, Field(gt=0)] = 120.0
-    """Seconds that one request may take, all attempts included."""
+    """For an HTTP endpoint: seconds that one request may take, all attempts included."""
     device: str | None = None
     """For an in-process model: `cpu`, `cuda`, `cuda:1`; None takes a CUDA card if there is one."""
-    max_batch_tokens: Annotated[int, Field(ge=1)] = 65536
-    """For an in-process model: most tokens of history held in one batch."""
+    dtype: Literal["float32", "bfloat16", "float16"] | None = None
+    """For an in-process model: None takes bfloat16 on CUDA and on CPUs that compute in it, float32 on others."""
 
 
 class SamplingSpec(Strict):

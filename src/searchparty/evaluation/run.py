@@ -62,7 +62,7 @@ async def evaluate(recipe: EvalRecipe, directory: Path, *, resume: bool, overwri
     run.check_may_begin(resume=resume, overwrite=overwrite)
     scorer = scorer_named(recipe.scorer)
     questions = load_asked_questions(recipe)
-    stage = set_stage(recipe)
+    stage = await set_stage(recipe)
     try:
         environment = describe_environment(
             models={role: part.model.identity for role, part in stage.cast.items()},

@@ -52,11 +52,12 @@ def check_roles(roles: Iterable[str], team: type[Team]) -> None:
         raise UserError(*faults)
 
 
-def set_stage(recipe: TeamRecipe) -> Stage:
+async def set_stage(recipe: TeamRecipe) -> Stage:
     """Load whatever the recipe names. The cheap checks come first, the models last.
 
     Raises:
         UserError: for anything that is missing or does not fit.
+        ServiceFailure: if an endpoint has to be asked what it offers and does not reply.
     """
     team_class = find_team(recipe.team.name)
     team = make_team(team_class, recipe.team.options)
@@ -74,20 +75,19 @@ def set_stage(recipe: TeamRecipe) -> Stage:
         own = recipe.roles.get(role)
         spec = (own and own.model) or recipe.model
         if spec not in models:
-            models[spec] = _load(spec)
+            models[spec] = await _load(spec)
         cast[role] = Part(models[spec], prompt, _sampling((own and own.sampling) or recipe.sampling))
     return Stage(team, cast, retriever)
 
 
-def _load(spec: ModelSpec) -> Model:
-    return load_model(
+async def _load(spec: ModelSpec) -> Model:
+    return await load_model(
         spec.spec,
         tokenizer=spec.tokenizer,
         route=spec.route,
-        model_name=spec.model_name,
         timeout=spec.timeout,
         device=spec.device,
-        max_batch_tokens=spec.max_batch_tokens,
+        dtype=spec.dtype,
     )
 
 

@@ -1,0 +1,214 @@
+"""A run from recipe to numbers: what it writes, how it resumes, and that nothing asked is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from searchparty.config.recipe import EvalRecipe
+from searchparty.episodes.store import EpisodeWriter, read_episodes
+from searchparty.episodes.types import Episode, StopReason
+from searchparty.errors import UserError
+from searchparty.evaluation.run import evaluate, score_run
+from searchparty.evaluation.run_directory import RunDirectory
+from searchparty.evaluation.scorers import scorer_named
+from searchparty.evaluation.summary import RunSummary
+from searchparty.questions import write_questions
+from searchparty.questions.types import Question
+from searchparty.retrieval.bm25 import BM25Index
+
+QUESTIONS = [
+    Question("1", "What is the capital of France?", ("Paris",), "nq"),
+    Question("2", "What is the capital of Italy?", ("Rome",), "nq"),
+    Question("1", "What is the capital of France?", ("Lutetia",), "old"),
+]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    write_questions(tmp_path / "questions.jsonl", QUESTIONS)
+    corpus = tmp_path / "corpus.jsonl"
+    passages = [("p1", "Paris", "Paris is the capital of France."), ("p2", "Rome", "Rome is the capital of Italy.")]
+    corpus.write_text("".join(json.dumps({"id": id, "title": title, "text": text}) + "\n" for id, title, text in passages))
+    BM25Index.build(corpus, tmp_path / "index")
+    return tmp_path
+
+
+def recipe_for(place: Path, **changes: Any) -> EvalRecipe:
+    given = {
+        "team": "chained",
+        "model": "scripted:default",
+        "questions": place / "questions.jsonl",
+        "index": str(place / "index"),
+    }
+    return EvalRecipe.model_validate({**given, **changes})
+
+
+def run(recipe: EvalRecipe, directory: Path, *, resume: bool = False, overwrite: bool = False) -> RunSummary:
+    return asyncio.run(evaluate(recipe, directory, resume=resume, overwrite=overwrite, on_episode=lambda *_: None))
+
+
+def essence(episode: Episode) -> Any:
+    return [
+        (transcript.agent, [(span.kind, list(span.ids or ()), span.logprobs) for span in transcript.spans])
+        for transcript in episode.agents
+    ]
+
+
+def test_a_run_directory_holds_recipe_environment_questions_episodes_scores_and_summary(place: Path) -> None:
+    summary = run(recipe_for(place, samples=2), place / "run")
+    directory = RunDirectory(place / "run")
+    assert directory.read_recipe() == recipe_for(place, samples=2)
+    assert directory.read_questions() == QUESTIONS
+    assert len(list(read_episodes(directory.episodes_file))) == 6
+    assert len(directory.scores_file.read_text().splitlines()) == 6
+    environment = json.loads(directory.environment_file.read_text())
+    assert environment["models"] == {"searcher": "scripted:default", "answerer": "scripted:default"}
+    assert environment["retriever"] and environment["packages"]["numpy"] and environment["questions"]["sha256"]
+    assert (
+        json.loads(directory.summary_file.read_text())["quality"]["macro"]["questions"]
+        == summary.quality["macro"].questions
+        == 3
+    )
+
+
+def test_questions_with_one_text_and_different_answers_are_scored_apart(place: Path) -> None:
+    summary = run(recipe_for(place), place / "run")
+    assert summary.quality["nq"].exact_match.value == 1.0
+    assert summary.quality["old"].exact_match.value == 0.0
+
+
+def test_the_same_recipe_gives_the_same_tokens_whatever_the_concurrency(place: Path) -> None:
+    run(recipe_for(place, samples=3, concurrency=1), place / "one")
+    run(recipe_for(place, samples=3, concurrency=16), place / "many")
+    one, many = (RunDirectory(place / name).read_latest_episodes() for name in ("one", "many"))
+    assert {key: essence(episode) for key, episode in one.items()} == {key: essence(episode) for key, episode in many.items()}
+
+
+def test_an_existing_run_is_refused_without_a_flag_and_stays_as_it_is(place: Path) -> None:
+    run(recipe_for(place), place / "run")
+    before = RunDirectory(place / "run").episodes_file.read_bytes()
+    with pytest.raises(UserError, match="--resume to continue it or --overwrite"):
+        run(recipe_for(place), place / "run")
+    assert RunDirectory(place / "run").episodes_file.read_bytes() == before
+
+
+def test_resuming_where_nothing_was_begun_is_refused(place: Path) -> None:
+    with pytest.raises(UserError, match="nothing to resume"):
+        run(recipe_for(place), place / "run", resume=True)
+
+
+def test_overwriting_a_folder_that_is_no_run_is_refused_and_nothing_is_deleted(place: Path) -> None:
+    (place / "thesis").mkdir()
+    (place / "thesis" / "chapter.txt").write_text("precious")
+    with pytest.raises(UserError, match="not overwritten"):
+        run(recipe_for(place), place / "thesis", overwrite=True)
+    assert (place / "thesis" / "chapter.txt").read_text() == "precious"
+
+
+def test_a_resumed_run_plays_only_what_is_missing_and_ends_equal_to_an_uninterrupted_one(place: Path) -> None:
+    whole = run(recipe_for(place, samples=2), place / "whole")
+    run(recipe_for(place, samples=2), place / "cut")
+    file = RunDirectory(place / "cut").episodes_file
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:2]) + lines[2][:100])
+    played: list[str] = []
+    resumed = asyncio.run(
+        evaluate(
+            recipe_for(place, samples=2), place / "cut", resume=True, overwrite=False,
+            on_episode=lambda episode, *_: played.append(episode.question_key),
+        )
+    )  # fmt: skip
+    assert len(played) == 4
+    assert resumed.quality == whole.quality
+
+
+def test_a_resumed_run_tries_episodes_again_that_a_service_ended_and_no_others(place: Path) -> None:
+    run(recipe_for(place), place / "run")
+    file = RunDirectory(place / "run").episodes_file
+    episodes = list(read_episodes(file))
+    file.unlink()
+    episodes[0].stop_reason = StopReason.RETRIEVER_FAILED
+    episodes[1].stop_reason = StopReason.INVALID_ANSWER
+    with EpisodeWriter(file) as writer:
+        for episode in episodes:
+            writer.write(episode)
+    summary = run(recipe_for(place), place / "run", resume=True)
+    again = list(read_episodes(file))
+    assert [episode.question_key for episode in again[3:]] == [episodes[0].question_key]
+    assert summary.behaviour["all"].service_failures == 0
+    assert summary.behaviour["all"].stop_reasons["invalid_answer"] == 1
+
+
+def test_resuming_with_another_recipe_names_each_difference(place: Path) -> None:
+    run(recipe_for(place), place / "run")
+    with pytest.raises(UserError) as caught:
+        run(recipe_for(place, seed=5, samples=2, concurrency=3), place / "run", resume=True)
+    assert [line.split(": ", 1)[1].split(" was")[0] for line in caught.value.lines] == ["seed", "samples"]
+
+
+def test_resuming_over_changed_questions_is_refused(place: Path) -> None:
+    run(recipe_for(place), place / "run")
+    write_questions(place / "questions.jsonl", QUESTIONS[:2])
+    with pytest.raises(UserError, match="questions changed since the run was begun"):
+        run(recipe_for(place), place / "run", resume=True)
+
+
+def test_an_unfinished_run_is_not_scored(place: Path) -> None:
+    run(recipe_for(place), place / "run")
+    directory = RunDirectory(place / "run")
+    directory.episodes_file.write_bytes(directory.episodes_file.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(UserError, match="2 of 3 episodes are missing"):
+        score_run(directory, directory.read_recipe(), scorer_named("squad"))
+
+
+def test_scoring_again_with_another_scorer_changes_scores_and_no_episode(place: Path) -> None:
+    run(recipe_for(place), place / "run")
+    directory = RunDirectory(place / "run")
+    before = directory.episodes_file.read_bytes()
+    summary = score_run(directory, directory.read_recipe(), scorer_named("triviaqa"))
+    assert summary.scorer == "triviaqa"
+    assert directory.episodes_file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"team": "chaned"}, "did you mean chained"),
+        ({"index": None}, "give --index DIR"),
+        ({"scorer": "squid"}, "did you mean squad"),
+        ({"roles": {"sercher": {}}}, "did you mean searcher"),
+        ({"model": "scripted:nobody"}, "no such script"),
+        ({"questions": "none.jsonl"}, "no such file"),
+    ],
+)
+def test_a_fault_in_a_recipe_is_found_before_anything_is_written(place: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        run(recipe_for(place, **changes), place / "run")
+    assert not (place / "run").exists()
+
+
+def test_a_question_without_golden_answer_cannot_be_evaluated(place: Path) -> None:
+    write_questions(place / "questions.jsonl", [Question("1", "Who?", (), "nq")])
+    with pytest.raises(UserError, match="nq/1 has no golden answer"):
+        run(recipe_for(place), place / "run")
+
+
+def test_a_team_without_retrieval_needs_no_index(place: Path) -> None:
+    assert run(recipe_for(place, team="direct", index=None), place / "run").behaviour["all"].searches == 0
+
+
+def test_a_role_may_have_its_own_prompt_model_and_sampling(place: Path) -> None:
+    prompt = place / "answerer.yaml"
+    prompt.write_text("system: Say it.\nturns:\n  question: '{reports} Question: {question}'\n")
+    roles = {"answerer": {"prompt": str(prompt), "model": "scripted:default", "sampling": {"max_tokens": 99}}}
+    run(recipe_for(place, roles=roles), place / "run")
+    episode = next(iter(RunDirectory(place / "run").read_latest_episodes().values()))
+    answerer = episode.transcript("answerer.1")
+    assert "Say it." in answerer.spans[0].text
+    assert answerer.calls[0].max_tokens == 99
+    assert episode.transcript("searcher.1").calls[0].max_tokens == 512
