@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
+import re
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 from searchparty.errors import UserError
 from searchparty.models.chat import ChatFormat
 from searchparty.models.chatml import ChatMLChat
 from searchparty.models.scripted import ScriptedEngine
 from searchparty.models.types import Engine
+
+FORMS = "smollm2, a Hugging Face name (owner/model), a model folder, a .gguf file, http://host:port/v1 or scripted:default"
 
 
 @dataclass(frozen=True)
@@ -27,25 +31,112 @@ class Model:
     """Most tokens of prompt and completion together; None if unknown or without limit."""
 
 
-def load_model(spec: str) -> Model:
+def load_model(
+    spec: str,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    max_batch_tokens: int = 32768,
+    tokenizer: str | None = None,
+    route: Literal["auto", "tokens", "chat"] = "auto",
+    model_name: str | None = None,
+    timeout: float = 120.0,
+) -> Model:
     """Load the model that `spec` names.
 
     Args:
-        spec: `scripted:NAME`.
+        spec: `smollm2`, a Hugging Face name, a folder, a `.gguf` file, `http(s)://host:port/v1` (with `#model` if the server
+            has several), or `scripted:NAME`.
+        device, dtype: for models that run in this process, see `huggingface.load_weights`.
+        max_batch_tokens: for the same, see `batch.BatchLimits.batch_tokens`.
+        tokenizer: for an endpoint: folder, name, `.gguf` file or `smollm2` whose tokenizer and template the served model has.
+            The token route needs it.
+        route: for an endpoint: exchange token ids, chat text, or find out which it offers.
+        model_name: for an endpoint, the same as `#model`.
+        timeout: for an endpoint: seconds a request may take, all attempts included.
 
     Raises:
-        UserError: for a name of no known form, or a model that cannot be loaded.
+        UserError: for a spec of no known form, or a model that cannot be loaded.
     """
     if spec.startswith("scripted:"):
         return _scripted(spec)
-    raise UserError(f"--model {spec}: not a model; use scripted:NAME")
+    if re.match(r"https?://", spec):
+        return _endpoint(spec, tokenizer, route, model_name, timeout)
+    folder = _model_folder(spec)
+    if folder is None:
+        raise UserError(f"--model {spec}: not a model; use {FORMS}")
+    return _in_process(spec, folder, device, dtype, max_batch_tokens)
 
 
 def _scripted(spec: str) -> Model:
-    scripts = importlib.import_module("searchparty.models.scripted_roles").SCRIPTS
-    script = scripts.get(spec.removeprefix("scripted:"))
+    from searchparty.models.scripted_roles import SCRIPTS
+
+    script = SCRIPTS.get(spec.removeprefix("scripted:"))
     if script is None:
         raise UserError(
-            f"--model {spec}: no such script; there are: {', '.join(f'scripted:{name}' for name in sorted(scripts))}"
+            f"--model {spec}: no such script; there are: {', '.join(f'scripted:{name}' for name in sorted(SCRIPTS))}"
         )
     return Model(spec, spec, ScriptedEngine(script), ChatMLChat(), None)
+
+
+def _model_folder(spec: str) -> Path | None:
+    """The folder with the files of a local or fetched model; None if `spec` has none of these forms."""
+    from searchparty.models.model_folders import convert_gguf, fetch_model
+    from searchparty.models.smollm2 import find_smollm2
+
+    path = Path(spec).expanduser()
+    if spec == "smollm2":
+        return convert_gguf(find_smollm2())
+    if path.suffix == ".gguf":
+        return convert_gguf(path)
+    if path.is_dir():
+        return path
+    return fetch_model(spec) if re.fullmatch(r"[\w.-]+/[\w.-]+", spec) else None
+
+
+def _in_process(spec: str, folder: Path, device: str | None, dtype: str | None, max_batch_tokens: int) -> Model:
+    from searchparty.models.model_folders import check_model_folder, model_identity
+
+    check_model_folder(folder)
+    from searchparty.models.huggingface import load_chat, load_weights
+
+    chat = load_chat(folder, spec)
+    weights = load_weights(folder, device, dtype)
+    from searchparty.models.batch import BatchLimits
+    from searchparty.models.transformers_engine import TransformersEngine
+
+    context_tokens = int(weights.config.max_position_embeddings)
+    engine = TransformersEngine(
+        weights, chat.tokenizer, chat.end_ids, context_tokens=context_tokens, limits=BatchLimits(max_batch_tokens)
+    )
+    identity = f"{spec} {model_identity(folder)} {str(weights.dtype).removeprefix('torch.')}"
+    return Model(spec, identity, engine, chat, context_tokens)
+
+
+def _endpoint(spec: str, tokenizer: str | None, route: str, model_name: str | None, timeout: float) -> Model:
+    from searchparty.models.endpoint import Endpoint
+    from searchparty.models.openai_engine import OpenAIEngine, find_offer
+
+    url, _, named = spec.partition("#")
+    endpoint = Endpoint(url, timeout=timeout)
+    chat = None
+    if route != "chat" and tokenizer is not None:
+        from searchparty.models.huggingface import load_chat
+
+        folder = _model_folder(tokenizer)
+        if folder is None:
+            raise UserError(f"tokenizer {tokenizer}: no such folder or model name; give the one of the served model")
+        chat = load_chat(folder, tokenizer)
+    if route == "tokens" and chat is None:
+        raise UserError(
+            f"--model {spec}: exchanging token ids needs the model's tokenizer; give its folder or name as tokenizer"
+        )
+    offer = find_offer(endpoint, model_name or named or None, chat)
+    if route == "tokens" and not offer.token_ids:
+        raise UserError(f"--model {spec}: the server does not exchange token ids (vLLM does); use route chat")
+    if not offer.token_ids:
+        chat = None
+    kind = "chat text" if chat is None else "token ids"
+    return Model(
+        spec, f"{endpoint.url}#{offer.model} ({kind})", OpenAIEngine(endpoint, offer, chat), chat, offer.context_tokens
+    )

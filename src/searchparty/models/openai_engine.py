@@ -1,0 +1,145 @@
+"""Any OpenAI-compatible server as an engine, over token ids where it offers them (vLLM) and over chat text elsewhere.
+
+Knows which call to make and what to do with too few choices; bodies and replies are in `openai_protocol`, HTTP in `endpoint`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from searchparty.errors import Failure, FailureKind, UserError
+from searchparty.models import openai_protocol as protocol
+from searchparty.models.chat import ChatFormat
+from searchparty.models.endpoint import Endpoint
+from searchparty.models.types import Completion, Generated, GenerateRequest
+
+
+@dataclass(frozen=True)
+class ServerOffer:
+    """What a server was found to offer."""
+
+    model: str
+    context_tokens: int | None = None
+    token_ids: bool = False
+    """It takes and gives token ids."""
+    processed_logprobs: bool = False
+    """Its log-probabilities are those after temperature, top-k and top-p (vLLM: `--logprobs-mode processed_logprobs`)."""
+
+
+def find_offer(endpoint: Endpoint, model: str | None, chat: ChatFormat | None) -> ServerOffer:
+    """Ask a server for its model and context length, and with a tokenizer at hand try its token route with one token.
+
+    A server that cannot be asked is assumed to offer what the user prepared for: the run's requests then record its failures.
+
+    Raises:
+        UserError: if it serves several models, or not the one that is named.
+    """
+    listed = endpoint.ask_once("GET", "/models")
+    served = {}
+    if not isinstance(listed, Failure) and isinstance(listed.get("data"), list):
+        served = {str(entry.get("id")): entry for entry in listed["data"] if isinstance(entry, dict)}
+    if model is None and len(served) > 1:
+        raise UserError(f"--model {endpoint.url}: the server has {', '.join(sorted(served))}; name one: {endpoint.url}#NAME")
+    if model is not None and served and model not in served:
+        raise UserError(f"--model {endpoint.url}#{model}: the server has no such model, only {', '.join(sorted(served))}")
+    name = model or next(iter(served), "default")
+    length = served.get(name, {}).get("max_model_len")
+    context_tokens = length if isinstance(length, int) else None
+    if chat is None:
+        return ServerOffer(name, context_tokens)
+    # One of the first tokens the tokenizer has, drawn with top_k 1: a processed log-probability of it is exactly 0.
+    body = {
+        "model": name, "prompt": chat.begin_action(), "max_tokens": 1, "temperature": 1.0, "top_k": 1, "logprobs": 0,
+        "return_token_ids": True,
+    }  # fmt: skip
+    tried = endpoint.ask_once("POST", "/completions", body)
+    if isinstance(tried, Failure):
+        return ServerOffer(name, context_tokens, tried.kind is not FailureKind.REJECTED)
+    choice = (tried.get("choices") or [{}])[0]
+    if not isinstance(choice.get("token_ids"), list) or choice.get("prompt_token_ids") != body["prompt"]:
+        return ServerOffer(name, context_tokens)
+    return ServerOffer(name, context_tokens, True, (choice.get("logprobs") or {}).get("token_logprobs") == [0.0])
+
+
+class OpenAIEngine:
+    """See `Engine`. With a chat format it exchanges token ids, without one chat text.
+
+    A server that ignores `n` is asked again, with other seeds, until there are enough candidates.
+    """
+
+    def __init__(self, endpoint: Endpoint, offer: ServerOffer, chat: ChatFormat | None) -> None:
+        self._endpoint = endpoint
+        self._offer = offer
+        self._chat = chat
+
+    @property
+    def exchanges_ids(self) -> bool:
+        """See `Engine.exchanges_ids`."""
+        return self._chat is not None
+
+    async def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failure]:
+        """See `Engine.generate`."""
+        return list(await asyncio.gather(*(self._generate(request) for request in requests)))
+
+    async def score(self, sequences: Sequence[Sequence[int]]) -> list[list[float] | Failure]:
+        """See `Engine.score`. Needs the token route of a server that gives prompt log-probabilities."""
+        if self._chat is None:
+            raise UserError(f"--model {self._endpoint.url}: a chat server cannot score tokens; serve the model with vLLM")
+        return list(await asyncio.gather(*(self._score(sequence) for sequence in sequences)))
+
+    async def close(self) -> None:
+        """See `Engine.close`."""
+        await self._endpoint.close()
+
+    async def _generate(self, request: GenerateRequest) -> Generated | Failure:
+        max_tokens = request.sampling.max_tokens
+        if self._chat is not None:
+            if not request.prompt_ids:
+                return Failure("model", FailureKind.REJECTED, "the request has no prompt ids; this engine exchanges ids only")
+            if self._offer.context_tokens is not None:
+                max_tokens = min(max_tokens, self._offer.context_tokens - len(request.prompt_ids))
+                if max_tokens < 1:
+                    detail = f"{len(request.prompt_ids)} tokens do not fit: the context window has {self._offer.context_tokens}"
+                    return Failure("model", FailureKind.CONTEXT_OVERFLOW, detail)
+        candidates: list[Completion] = []
+        counted = None
+        while (missing := request.n - len(candidates)) > 0:
+            seed = (request.seed + len(candidates)) % 2**31
+            reply = await self._ask(request, max_tokens, missing, seed)
+            if isinstance(reply, Failure):
+                return reply
+            more, counted = reply
+            candidates += more[:missing]
+        return Generated(candidates, prompt_tokens=counted)
+
+    async def _ask(
+        self, request: GenerateRequest, max_tokens: int, n: int, seed: int
+    ) -> tuple[list[Completion], int | None] | Failure:
+        if self._chat is None:
+            reply = await self._endpoint.post("/chat/completions", protocol.chat_body(self._offer.model, request, n, seed))
+        else:
+            body = protocol.completion_body(self._offer.model, request, max_tokens, n, seed, self._chat.end_ids)
+            reply = await self._endpoint.post("/completions", body)
+        if isinstance(reply, Failure):
+            return reply
+        try:
+            if self._chat is None:
+                return protocol.read_chat(reply, request), protocol.prompt_tokens(reply)
+            processed = self._offer.processed_logprobs
+            completions = protocol.read_completions(reply, request, max_tokens, self._chat.tokenizer, processed)
+            return completions, len(request.prompt_ids or ())
+        except (ValueError, TypeError, AttributeError) as error:
+            return self._endpoint.failure(FailureKind.MALFORMED_REPLY, str(error), 1)
+
+    async def _score(self, ids: Sequence[int]) -> list[float] | Failure:
+        if len(ids) < 2:
+            return [0.0] * len(ids)
+        reply = await self._endpoint.post("/completions", protocol.score_body(self._offer.model, ids))
+        if isinstance(reply, Failure):
+            return reply
+        try:
+            return protocol.read_scores(reply, ids)
+        except (ValueError, TypeError, AttributeError) as error:
+            return self._endpoint.failure(FailureKind.MALFORMED_REPLY, str(error), 1)
