@@ -8,8 +8,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeVar, cast
 
@@ -51,7 +52,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                     raise UserError(f"{path}:{number}: not UTF-8 ({error.reason}); convert the file to UTF-8") from None
                 if line.strip():
                     yield number, line
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UserError(f"{path}:{number + 1}: the compressed file is damaged or cut short ({error}); fetch it again") from None
 
 
@@ -70,9 +71,9 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 @contextmanager
 def atomic_output(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     """Open a temporary file beside `path`; it takes the name `path` only when the block ends without an exception."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open(mode, encoding=None if "b" in mode else "utf-8", newline=None if "b" in mode else "\n") as stream:
             yield stream
             stream.flush()
@@ -81,7 +82,8 @@ def atomic_output(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror}); nothing was left behind") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def write_json(path: Path, value: Any) -> None:

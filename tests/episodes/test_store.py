@@ -87,7 +87,9 @@ def test_a_file_of_nothing_but_a_torn_line_becomes_empty(tmp_path: Path) -> None
         ({"steps": "many"}, "eval.jsonl:2: steps"),
     ],
 )
-def test_the_reader_refuses_what_it_does_not_know_and_names_the_line(tmp_path: Path, change: dict[str, object], message: str) -> None:
+def test_the_reader_refuses_what_it_does_not_know_and_names_the_line(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
     path = tmp_path / "eval.jsonl"
     write(path, some_episode())
     record = json.loads(path.read_text()) | change

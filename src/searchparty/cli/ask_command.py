@@ -52,7 +52,7 @@ async def _ask(text: str, recipe: TeamRecipe, console: Console, prompts: bool) -
     from searchparty.questions.types import Question
     from searchparty.teams.play import play
 
-    stage = await set_stage(recipe)
+    stage = set_stage(recipe)
     try:
         question = Question("asked", text, (), "ask")
         listener = Narrator(console, prompts)

@@ -33,6 +33,8 @@ class ModelSpec(Strict):
     """For an in-process model: `cpu`, `cuda`, `cuda:1`; None takes a CUDA card if there is one."""
     dtype: Literal["float32", "bfloat16", "float16"] | None = None
     """For an in-process model: None takes bfloat16 on CUDA and on CPUs that compute in it, float32 on others."""
+    max_batch_tokens: Annotated[int, Field(ge=1)] = 32768
+    """For an in-process model: most tokens of all histories in one batch; the knob for memory."""
 
 
 class SamplingSpec(Strict):

@@ -19,7 +19,7 @@ from searchparty.errors import UserError
 from searchparty.evaluation.run_directory import RunDirectory, describe_environment
 from searchparty.evaluation.scorers import Scorer, scorer_named
 from searchparty.evaluation.scoring import ScoredEpisode, score_episode
-from searchparty.evaluation.staging import Stage, set_stage
+from searchparty.evaluation.staging import Models, Stage, set_stage
 from searchparty.evaluation.summary import RunSummary, summarise
 from searchparty.files import atomic_output, write_json
 from searchparty.questions import read_questions
@@ -52,8 +52,21 @@ def load_asked_questions(recipe: EvalRecipe) -> list[Question]:
     return questions
 
 
-async def evaluate(recipe: EvalRecipe, directory: Path, *, resume: bool, overwrite: bool, on_episode: OnEpisode) -> RunSummary:
+async def evaluate(
+    recipe: EvalRecipe,
+    directory: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    on_episode: OnEpisode = lambda *_: None,
+    models: Models | None = None,
+) -> RunSummary:
     """Carry out a recipe in a run directory and return its numbers.
+
+    Args:
+        resume: continue the run that is there.
+        overwrite: delete the run that is there and begin again.
+        models: models that several runs share; they stay open.
 
     Raises:
         UserError: for anything in the recipe or the directory that does not fit; nothing is written then.
@@ -62,7 +75,7 @@ async def evaluate(recipe: EvalRecipe, directory: Path, *, resume: bool, overwri
     run.check_may_begin(resume=resume, overwrite=overwrite)
     scorer = scorer_named(recipe.scorer)
     questions = load_asked_questions(recipe)
-    stage = await set_stage(recipe)
+    stage = set_stage(recipe, models)
     try:
         environment = describe_environment(
             models={role: part.model.identity for role, part in stage.cast.items()},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from searchparty.config.recipe import ModelSpec, SamplingSpec, TeamRecipe
+from searchparty.config.recipe import ModelSpec, RoleSpec, TeamRecipe
 from searchparty.errors import UserError
 from searchparty.models.loading import Model, load_model
 from searchparty.models.types import Sampling
@@ -20,6 +20,24 @@ from searchparty.teams.registry import find_team, make_team
 from searchparty.teams.team import Team
 
 
+class Models:
+    """Models by what a recipe says of them, each loaded once: for the roles of a team, or for several runs in one process."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[ModelSpec, Model] = {}
+
+    def get(self, spec: ModelSpec) -> Model:
+        """The model, loaded now if it was not before. Raises UserError, see `load_model`."""
+        if spec not in self._loaded:
+            self._loaded[spec] = load_model(**spec.model_dump())
+        return self._loaded[spec]
+
+    async def close(self) -> None:
+        """Close all engines."""
+        while self._loaded:
+            await self._loaded.popitem()[1].engine.close()
+
+
 @dataclass(frozen=True)
 class Stage:
     """Everything that an episode needs besides its question. One stage serves all episodes of a run."""
@@ -27,15 +45,13 @@ class Stage:
     team: Team
     cast: Cast
     retriever: AsyncRetriever | None
-
-    def models(self) -> list[Model]:
-        """Each model once."""
-        return list({id(part.model): part.model for part in self.cast.values()}.values())
+    models: Models
+    owns_models: bool
 
     async def close(self) -> None:
-        """Close engines and retriever."""
-        for model in self.models():
-            await model.engine.close()
+        """Close the retriever, and the models unless they came from outside."""
+        if self.owns_models:
+            await self.models.close()
         if self.retriever is not None:
             await self.retriever.close()
 
@@ -52,54 +68,44 @@ def check_roles(roles: Iterable[str], team: type[Team]) -> None:
         raise UserError(*faults)
 
 
-async def set_stage(recipe: TeamRecipe) -> Stage:
+def set_stage(recipe: TeamRecipe, models: Models | None = None) -> Stage:
     """Load whatever the recipe names. The cheap checks come first, the models last.
+
+    Args:
+        models: models to share with other stages; they stay open when this stage is closed.
 
     Raises:
         UserError: for anything that is missing or does not fit.
-        ServiceFailure: if an endpoint has to be asked what it offers and does not reply.
+
     """
     team_class = find_team(recipe.team.name)
     team = make_team(team_class, recipe.team.options)
     check_roles(recipe.roles, team_class)
     prompts = {role: _prompt(role, recipe, team_class) for role in team.tags}
-    if recipe.index is None and team.needs_retriever:
-        raise UserError(f"index: the team {team.name} searches; give --index DIR, or build one with: searchparty index build")
-    retriever = None
-    if recipe.index is not None and team.needs_retriever:
-        opened = open_retriever(recipe.index, timeout=recipe.retriever.timeout, attempts=recipe.retriever.attempts)
-        retriever = AsyncRetriever(opened)
-    models: dict[ModelSpec, Model] = {}
+    retriever = _open_retriever(recipe, team)
+    shelf = models if models is not None else Models()
     cast = {}
     for role, prompt in prompts.items():
-        own = recipe.roles.get(role)
-        spec = (own and own.model) or recipe.model
-        if spec not in models:
-            models[spec] = await _load(spec)
-        cast[role] = Part(models[spec], prompt, _sampling((own and own.sampling) or recipe.sampling))
-    return Stage(team, cast, retriever)
+        own = recipe.roles.get(role, RoleSpec())
+        model = shelf.get(own.model or recipe.model)
+        cast[role] = Part(model, prompt, Sampling(**(own.sampling or recipe.sampling).model_dump()))
+    return Stage(team, cast, retriever, shelf, owns_models=models is None)
 
 
-async def _load(spec: ModelSpec) -> Model:
-    return await load_model(
-        spec.spec,
-        tokenizer=spec.tokenizer,
-        route=spec.route,
-        timeout=spec.timeout,
-        device=spec.device,
-        dtype=spec.dtype,
-    )
+def _open_retriever(recipe: TeamRecipe, team: Team) -> AsyncRetriever | None:
+    if not team.needs_retriever:
+        return None
+    if recipe.index is None:
+        raise UserError(f"index: the team {team.name} searches; give --index DIR, or build one with: searchparty index build")
+    opened = open_retriever(recipe.index, timeout=recipe.retriever.timeout, attempts=recipe.retriever.attempts)
+    return AsyncRetriever(opened)
 
 
 def _prompt(role: str, recipe: TeamRecipe, team: type[Team]) -> Prompt:
-    own = recipe.roles.get(role)
-    if own and own.prompt:
+    own = recipe.roles.get(role, RoleSpec())
+    if own.prompt is not None:
         return load_prompt(own.prompt)
     name = team.prompts[role]
     if name.endswith((".yaml", ".yml")):
         return load_prompt(Path(inspect.getfile(team)).parent / name)
     return built_in_prompt(name)
-
-
-def _sampling(spec: SamplingSpec) -> Sampling:
-    return replace(Sampling(), **spec.model_dump())
