@@ -210,7 +210,7 @@ REAL_FILES: dict[str, tuple[str, int, Question]] = {
             "2wikimultihopqa",
         ),
     ),
-    "nq_dpr_test.sample.tsv": ("dpr_tsv", 60, Question("nq_0", *PHYSICS, "nq")),
+    "nq_dpr_test.sample.tsv": ("dpr_tsv", 59, Question("nq_0", *PHYSICS, "nq")),
     "triviaqa_dpr_test.sample.tsv": (
         "dpr_tsv",
         25,

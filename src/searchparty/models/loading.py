@@ -62,10 +62,7 @@ def load_model(
         return _scripted(spec)
     if re.match(r"https?://", spec):
         return _endpoint(spec, tokenizer, route, model_name, timeout)
-    folder = _model_folder(spec)
-    if folder is None:
-        raise UserError(f"--model {spec}: not a model; use {FORMS}")
-    return _in_process(spec, folder, device, dtype, max_batch_tokens)
+    return _in_process(spec, device, dtype, max_batch_tokens)
 
 
 def _scripted(spec: str) -> Model:
@@ -79,8 +76,12 @@ def _scripted(spec: str) -> Model:
     return Model(spec, spec, ScriptedEngine(script), ChatMLChat(), None)
 
 
-def _model_folder(spec: str) -> Path | None:
-    """The folder with the files of a local or fetched model; None if `spec` has none of these forms."""
+def model_folder(spec: str) -> Path:
+    """The folder with the files of the model that `spec` names; fetched or converted if need be.
+
+    Raises:
+        UserError: if it names none.
+    """
     from searchparty.models.model_folders import convert_gguf, fetch_model
     from searchparty.models.smollm2 import find_smollm2
 
@@ -91,13 +92,15 @@ def _model_folder(spec: str) -> Path | None:
         return convert_gguf(path)
     if path.is_dir():
         return path
-    return fetch_model(spec) if re.fullmatch(r"[\w.-]+/[\w.-]+", spec) else None
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", spec):
+        return fetch_model(spec)
+    raise UserError(f"{spec}: not a model; use {FORMS}")
 
 
-def _in_process(spec: str, folder: Path, device: str | None, dtype: str | None, max_batch_tokens: int) -> Model:
+def _in_process(spec: str, device: str | None, dtype: str | None, max_batch_tokens: int) -> Model:
     from searchparty.models.model_folders import check_model_folder, model_identity
 
-    check_model_folder(folder)
+    folder = check_model_folder(model_folder(spec))
     from searchparty.models.huggingface import load_chat, load_weights
 
     chat = load_chat(folder, spec)
@@ -123,10 +126,7 @@ def _endpoint(spec: str, tokenizer: str | None, route: str, model_name: str | No
     if route != "chat" and tokenizer is not None:
         from searchparty.models.huggingface import load_chat
 
-        folder = _model_folder(tokenizer)
-        if folder is None:
-            raise UserError(f"tokenizer {tokenizer}: no such folder or model name; give the one of the served model")
-        chat = load_chat(folder, tokenizer)
+        chat = load_chat(model_folder(tokenizer), tokenizer)
     if route == "tokens" and chat is None:
         raise UserError(
             f"--model {spec}: exchanging token ids needs the model's tokenizer; give its folder or name as tokenizer"
