@@ -1,0 +1,95 @@
+"""Credit for one batch of episodes: from what happened, and what is known of it, to what every token learns.
+
+Knows the plan's words and no algorithm by name. Draws nothing at random: equal input gives equal output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from searchparty.credit.estimators.base import Estimates, Sample
+from searchparty.credit.evidence import Evidence
+from searchparty.credit.gathering import Gathered, gather
+from searchparty.credit.plan import CreditPlan
+from searchparty.credit.reductions import token_weights
+from searchparty.credit.result import CreditResult, RoleCounts
+from searchparty.credit.reward_mix import Reward
+from searchparty.credit.suspicions import suspicions
+from searchparty.credit.types import FloatArray, Signal
+from searchparty.episodes.types import Episode
+
+
+def assign_credit(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evidence) -> CreditResult:
+    """Carry out a plan.
+
+    Raises:
+        UserError: an agent that is to learn has no token ids or log-probabilities, or a role that the plan does not name.
+        ValueError: evidence is missing or does not fit the episodes, or an episode is there twice.
+    """
+    gathered = gather(episodes, plan, evidence)
+    advantages: list[FloatArray] = [np.zeros(0, dtype=np.float32)] * len(gathered.samples)
+    returns: list[FloatArray | None] = [None] * len(gathered.samples)
+    counts = {}
+    for name, role in plan.roles.items():
+        places = [place for place, sample in enumerate(gathered.samples) if sample.sequence.role == name]
+        samples = [gathered.samples[place] for place in places]
+        estimates = role.estimator.estimate(samples) if role.learns else Estimates([])
+        for number, place in enumerate(places):
+            advantages[place] = estimates.advantages[number]
+            returns[place] = None if estimates.returns is None else estimates.returns[number]
+        counts[name] = _count(name, gathered, samples, estimates)
+    findings = [*gathered.findings, *suspicions(episodes, plan, evidence, counts, gathered.set_aside)]
+    return CreditResult(_signals(gathered.samples, advantages, returns, plan), counts, dict(gathered.set_aside), findings)
+
+
+def _count(name: str, gathered: Gathered, samples: Sequence[Sample], estimates: Estimates) -> RoleCounts:
+    rewards = gathered.rewards[name]
+    return RoleCounts(
+        episodes=gathered.episodes[name],
+        sequences=len(rewards),
+        tokens=sum(sample.tokens for sample in samples),
+        scored_tokens=sum(sample.tokens for sample in samples if sample.teacher_logprobs_T is not None),
+        moving_tokens=sum(int(np.count_nonzero(advantage_T)) for advantage_T in estimates.advantages),
+        groups=estimates.groups,
+        rewards=_means(rewards),
+    )
+
+
+def _means(rewards: Sequence[Reward]) -> dict[str, float]:
+    """Mean of each part over the sequences that have it."""
+    columns: dict[str, list[float]] = {}
+    for reward in rewards:
+        shown = {**reward.parts, "outcome": reward.outcome, "penalty": reward.penalty, "total": reward.total}
+        for part, value in shown.items():
+            columns.setdefault(part, []).append(value)
+    return {part: sum(values) / len(values) for part, values in columns.items()}
+
+
+def _signals(
+    samples: Sequence[Sample], advantages: Sequence[FloatArray], returns: Sequence[FloatArray | None], plan: CreditPlan
+) -> list[Signal]:
+    """Weigh the tokens and hand them out. A sequence without trainable tokens has nothing to say and is left out."""
+    taking_part = [place for place, sample in enumerate(samples) if sample.tokens]
+    sequences = [samples[place].sequence for place in taking_part]
+    weights = token_weights(
+        plan.reduction,
+        plan.over,
+        [samples[place].tokens for place in taking_part],
+        [(sequence.key.question_key, sequence.key.sample) for sequence in sequences],
+        [sequence.role for sequence in sequences],
+    )
+    return [
+        Signal(
+            sequence.key,
+            sequence.role,
+            sequence.ids_T,
+            sequence.trainable_T,
+            sequence.old_logprobs_T,
+            advantages[place],
+            sequence.trainable_T * np.float32(weight),
+            returns[place],
+        )
+        for place, sequence, weight in zip(taking_part, sequences, weights, strict=True)
+    ]

@@ -1,0 +1,140 @@
+"""From an episode to the token sequences that can be learned from.
+
+Knows spans and nothing of rewards. Axis suffix `_T`: tokens of one sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from searchparty.credit.types import BoolArray, FloatArray, IntArray, SequenceKey
+from searchparty.episodes.types import Episode, Span, SpanKind, Transcript
+from searchparty.errors import UserError
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSequence:
+    """One agent's history up to and with one candidate of its last turn."""
+
+    key: SequenceKey
+    role: str
+    ids_T: IntArray
+    """Exactly what the engine was given and returned; the last token is the last that was sampled."""
+    trainable_T: BoolArray
+    """True at the tokens that this sequence trains: sampled, and not trained by another sequence already."""
+    old_logprobs_T: FloatArray
+    """Log-probability under the sampling policy; 0 where `trainable_T` is False, and everywhere if none was required."""
+
+
+def agent_sequences(episode: Episode, transcript: Transcript, *, logprobs_required: bool = True) -> list[TokenSequence]:
+    """One sequence per candidate of the agent's last turn, in their order. Empty if it never acted.
+
+    Only the last turn may have several candidates. Earlier turns belong to the sequences of all of them and are trained once,
+    in that of the first candidate; in the others they are context like a prompt. What the agent observed after its last turn is
+    left out, because nothing was sampled after it.
+
+    Args:
+        logprobs_required: False if log-probabilities are computed anew before credit is assigned; those recorded are then
+            neither needed nor read.
+
+    Raises:
+        UserError: the agent's history is not token-exact, or a sampled span has no log-probabilities.
+        ValueError: the record contradicts itself.
+    """
+    where = f"{episode.question_key}, sample {episode.sample}, {transcript.agent}"
+    history, candidates = _split(transcript, where)
+    if not candidates:
+        return []
+    shared = _Tokens.of(history, where, logprobs_required)
+    sequences = []
+    for number, span in enumerate(candidates):
+        before = shared if number == 0 else shared.as_context()
+        joined = before.followed_by(_Tokens.of([span], where, logprobs_required))
+        key = SequenceKey(episode.question_key, episode.sample, transcript.agent, number)
+        sequences.append(TokenSequence(key, transcript.role, joined.ids_T, joined.trainable_T, joined.old_logprobs_T))
+    return sequences
+
+
+def token_sequences(episode: Episode, *, logprobs_required: bool = True) -> list[TokenSequence]:
+    """The sequences of all agents, in their order; see `agent_sequences`."""
+    return [
+        sequence
+        for transcript in episode.agents
+        for sequence in agent_sequences(episode, transcript, logprobs_required=logprobs_required)
+    ]
+
+
+def last_turn_taken(transcript: Transcript) -> list[Span]:
+    """The action spans of the last call that was answered, one per candidate; a failed call after it is passed over."""
+    actions = [span for span in transcript.spans if span.kind is SpanKind.ACTION]
+    return [span for span in actions if span.call == actions[-1].call]
+
+
+def _split(transcript: Transcript, where: str) -> tuple[list[Span], list[Span]]:
+    """The spans that all candidates of the last turn follow, and those candidates."""
+    candidates = last_turn_taken(transcript)
+    if not candidates:
+        return [], []
+    first = next(number for number, span in enumerate(transcript.spans) if span is candidates[0])
+    history = transcript.spans[:first]
+    side_by_side = transcript.spans[first : first + len(candidates)]
+    if [span.candidate for span in side_by_side] != list(range(len(candidates))):
+        raise ValueError(f"{where}: the candidates of call {candidates[0].call} do not stand side by side from 0 on")
+    if any(span.candidate for span in history):
+        raise ValueError(f"{where}: a call that is not the last has several candidates")
+    return history, candidates
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """Consecutive spans as arrays."""
+
+    ids_T: IntArray
+    trainable_T: BoolArray
+    old_logprobs_T: FloatArray
+
+    @staticmethod
+    def of(spans: Sequence[Span], where: str, logprobs_required: bool) -> _Tokens:
+        ids: list[int] = []
+        for span in spans:
+            if span.ids is None:
+                raise UserError(
+                    f"{where}: is not token-exact, so nothing can be trained on it; play the role with a model that exchanges "
+                    "token ids"
+                )
+            ids += span.ids
+        trainable_T = np.zeros(len(ids), dtype=np.bool_)
+        old_logprobs_T = np.zeros(len(ids), dtype=np.float32)
+        end = 0
+        for span in spans:
+            start, end = end, end + len(span.ids or ())
+            if span.kind is SpanKind.ACTION:
+                trainable_T[start:end] = True
+                if logprobs_required:
+                    old_logprobs_T[start:end] = _recorded_logprobs(span, end - start, where)
+        return _Tokens(np.fromiter(ids, np.int32, len(ids)), trainable_T, old_logprobs_T)
+
+    def as_context(self) -> _Tokens:
+        """The same tokens, none of them trained."""
+        return _Tokens(self.ids_T, np.zeros_like(self.trainable_T), np.zeros_like(self.old_logprobs_T))
+
+    def followed_by(self, other: _Tokens) -> _Tokens:
+        return _Tokens(
+            np.concatenate([self.ids_T, other.ids_T]),
+            np.concatenate([self.trainable_T, other.trainable_T]),
+            np.concatenate([self.old_logprobs_T, other.old_logprobs_T]),
+        )
+
+
+def _recorded_logprobs(span: Span, length: int, where: str) -> Sequence[float]:
+    if span.logprobs is None:
+        raise UserError(
+            f"{where}: call {span.call} was recorded without log-probabilities; sample with an engine that returns them, or "
+            "have the learner compute them before credit is assigned"
+        )
+    if len(span.logprobs) != length:
+        raise ValueError(f"{where}: call {span.call} has {len(span.logprobs)} log-probabilities for {length} tokens")
+    return span.logprobs
