@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from searchparty.credit.estimators.base import Estimates, Sample
+from searchparty.credit.estimators.base import Estimates, Sample, per_token
 from searchparty.credit.evidence import Evidence
 from searchparty.credit.gathering import Gathered, gather
 from searchparty.credit.plan import CreditPlan
@@ -88,7 +88,7 @@ def _signals(
             sequence.trainable_T,
             sequence.old_logprobs_T,
             advantages[place],
-            sequence.trainable_T * np.float32(weight),
+            per_token(sequence, float(weight)),
             returns[place],
         )
         for place, sequence, weight in zip(taking_part, sequences, weights, strict=True)

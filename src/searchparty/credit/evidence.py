@@ -74,4 +74,4 @@ def aligned(arrays: ArraysByKey, sequence: TokenSequence, what: str) -> FloatArr
 
 def is_finite(array: FloatArray, sequence: TokenSequence) -> bool:
     """Whether every entry at a trainable token is a finite number."""
-    return bool(np.isfinite(array[sequence.trainable_T]).all())
+    return bool(np.isfinite(array[sequence.trained]).all())

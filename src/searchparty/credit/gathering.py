@@ -117,7 +117,7 @@ def _gather_sequence(gathered: Gathered, sequence: TokenSequence, call: Candidat
 
     divergence = None
     if usable and teacher_T is not None and role.rewards.teacher_kl > 0:
-        divergence = teacher_divergence(sequence.old_logprobs_T, teacher_T, sequence.trainable_T)
+        divergence = teacher_divergence(sequence, teacher_T)
     reward = worth.of(sequence.key.candidate, divergence)
     gathered.rewards[sequence.role].append(reward)
     if usable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pydantic import Field, model_validator
 
@@ -59,7 +60,7 @@ class RewardMix(StrictModel):
         """Whether any part has a weight, the KL penalty aside."""
         return any((self.exact_match, self.team_result, self.behaviour, self.assignment, *self.given.values()))
 
-    @property
+    @cached_property
     def weights(self) -> dict[str, float]:
         """Part to weight, for the parts that count."""
         own = {

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from searchparty.credit.sequences import TokenSequence
 from searchparty.credit.types import FloatArray
 from searchparty.episodes.types import AgentEnd, Episode, Transcript
 
@@ -74,11 +75,12 @@ def is_well_formed(episode: Episode, transcript: Transcript, candidates: Sequenc
     return transcript.problem is None
 
 
-def teacher_divergence(old_logprobs_T: FloatArray, teacher_logprobs_T: FloatArray, trainable_T: np.ndarray) -> float:
+def teacher_divergence(sequence: TokenSequence, teacher_logprobs_T: FloatArray) -> float:
     """Σ_t (log π_old(a_t|h_t) − log π_T(a_t|h_t)) over the trainable tokens of one sequence.
 
     Its expectation under the sampling policy is KL(π_old ‖ π_T) of the whole sampled text, hence a sum and not a mean. One
     sample of it may be negative. Multiplied by a coefficient and subtracted, it is the KL penalty inside the reward.
     Source: Ouyang et al. 2022, Training language models to follow instructions with human feedback, objective (2).
     """
-    return float(np.sum(old_logprobs_T[trainable_T] - teacher_logprobs_T[trainable_T], dtype=np.float64))
+    trained = sequence.trained
+    return float((sequence.old_logprobs_T[trained] - teacher_logprobs_T[trained]).sum(dtype=np.float64))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from searchparty.credit.types import BoolArray, FloatArray, IntArray, SequenceKey
+from searchparty.credit.types import BoolArray, FloatArray, IndexArray, IntArray, SequenceKey
 from searchparty.episodes.types import Episode, Span, SpanKind, Transcript
 from searchparty.errors import UserError
 
@@ -27,6 +27,8 @@ class TokenSequence:
     """True at the tokens that this sequence trains: sampled, and not trained by another sequence already."""
     old_logprobs_T: FloatArray
     """Log-probability under the sampling policy; 0 where `trainable_T` is False, and everywhere if none was required."""
+    trained: IndexArray
+    """Positions of the trainable tokens, in order: where `trainable_T` is True."""
 
 
 def agent_sequences(episode: Episode, transcript: Transcript, *, logprobs_required: bool = True) -> list[TokenSequence]:
@@ -48,13 +50,21 @@ def agent_sequences(episode: Episode, transcript: Transcript, *, logprobs_requir
     history, candidates = _split(transcript, where)
     if not candidates:
         return []
-    shared = _Tokens.of(history, where, logprobs_required)
+    shared_ids = _ids(history, where)
     sequences = []
     for number, span in enumerate(candidates):
-        before = shared if number == 0 else shared.as_context()
-        joined = before.followed_by(_Tokens.of([span], where, logprobs_required))
+        ids_T = np.concatenate([shared_ids, _ids([span], where)])
+        trainable_T, old_logprobs_T = np.zeros(len(ids_T), dtype=np.bool_), np.zeros(len(ids_T), dtype=np.float32)
+        end = 0 if number == 0 else len(shared_ids)
+        for part in [*history, span] if number == 0 else [span]:
+            start, end = end, end + len(part.ids or ())
+            if part.kind is SpanKind.ACTION:
+                trainable_T[start:end] = True
+                if logprobs_required:
+                    old_logprobs_T[start:end] = _recorded_logprobs(part, end - start, where)
         key = SequenceKey(episode.question_key, episode.sample, transcript.agent, number)
-        sequences.append(TokenSequence(key, transcript.role, joined.ids_T, joined.trainable_T, joined.old_logprobs_T))
+        trained = trainable_T.nonzero()[0]
+        sequences.append(TokenSequence(key, transcript.role, ids_T, trainable_T, old_logprobs_T, trained))
     return sequences
 
 
@@ -88,45 +98,17 @@ def _split(transcript: Transcript, where: str) -> tuple[list[Span], list[Span]]:
     return history, candidates
 
 
-@dataclass(frozen=True, slots=True)
-class _Tokens:
-    """Consecutive spans as arrays."""
-
-    ids_T: IntArray
-    trainable_T: BoolArray
-    old_logprobs_T: FloatArray
-
-    @staticmethod
-    def of(spans: Sequence[Span], where: str, logprobs_required: bool) -> _Tokens:
-        ids: list[int] = []
-        for span in spans:
-            if span.ids is None:
-                raise UserError(
-                    f"{where}: is not token-exact, so nothing can be trained on it; play the role with a model that exchanges "
-                    "token ids"
-                )
-            ids += span.ids
-        trainable_T = np.zeros(len(ids), dtype=np.bool_)
-        old_logprobs_T = np.zeros(len(ids), dtype=np.float32)
-        end = 0
-        for span in spans:
-            start, end = end, end + len(span.ids or ())
-            if span.kind is SpanKind.ACTION:
-                trainable_T[start:end] = True
-                if logprobs_required:
-                    old_logprobs_T[start:end] = _recorded_logprobs(span, end - start, where)
-        return _Tokens(np.fromiter(ids, np.int32, len(ids)), trainable_T, old_logprobs_T)
-
-    def as_context(self) -> _Tokens:
-        """The same tokens, none of them trained."""
-        return _Tokens(self.ids_T, np.zeros_like(self.trainable_T), np.zeros_like(self.old_logprobs_T))
-
-    def followed_by(self, other: _Tokens) -> _Tokens:
-        return _Tokens(
-            np.concatenate([self.ids_T, other.ids_T]),
-            np.concatenate([self.trainable_T, other.trainable_T]),
-            np.concatenate([self.old_logprobs_T, other.old_logprobs_T]),
-        )
+def _ids(spans: Sequence[Span], where: str) -> IntArray:
+    """The token ids of consecutive spans."""
+    ids: list[int] = []
+    for span in spans:
+        if span.ids is None:
+            raise UserError(
+                f"{where}: is not token-exact, so nothing can be trained on it; play the role with a model that exchanges "
+                "token ids"
+            )
+        ids += span.ids
+    return np.fromiter(ids, np.int32, len(ids))
 
 
 def _recorded_logprobs(span: Span, length: int, where: str) -> Sequence[float]:

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from searchparty.credit.reward_mix import Reward
 from searchparty.credit.sequences import TokenSequence
 from searchparty.credit.strict import StrictModel
@@ -34,7 +37,7 @@ class Sample:
     @property
     def tokens(self) -> int:
         """Number of trainable tokens."""
-        return int(self.sequence.trainable_T.sum())
+        return len(self.sequence.trained)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,13 @@ class Estimates:
     """Targets of the critic; None for estimators without one."""
     groups: GroupCounts | None = None
     """None for estimators that compare nothing."""
+
+
+def per_token(sequence: TokenSequence, values: float | NDArray[np.floating]) -> FloatArray:
+    """Values at the trainable tokens of a sequence, in their order or one for all; 0 elsewhere [T]."""
+    placed_T = np.zeros(len(sequence.ids_T), dtype=np.float32)
+    placed_T[sequence.trained] = values
+    return placed_T
 
 
 class Estimator(StrictModel):

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from searchparty.credit.estimators.base import Estimates, Estimator, Sample
+from searchparty.credit.estimators.base import Estimates, Estimator, Sample, per_token
 
 
 class Distillation(Estimator):
@@ -31,10 +31,8 @@ class Distillation(Estimator):
         """See the class."""
         advantages = []
         for sample in samples:
-            trainable_T = sample.sequence.trainable_T
-            advantage_T = np.zeros(len(trainable_T), dtype=np.float32)
+            sequence, difference = sample.sequence, np.zeros(sample.tokens, dtype=np.float32)
             if sample.teacher_logprobs_T is not None:
-                difference = sample.teacher_logprobs_T[trainable_T] - sample.sequence.old_logprobs_T[trainable_T]
-                advantage_T[trainable_T] = self.coefficient * difference
-            advantages.append(advantage_T)
+                difference = sample.teacher_logprobs_T[sequence.trained] - sequence.old_logprobs_T[sequence.trained]
+            advantages.append(per_token(sequence, self.coefficient * difference))
         return Estimates(advantages)

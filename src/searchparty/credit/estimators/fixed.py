@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
-
-from searchparty.credit.estimators.base import Estimates, Estimator, Sample
+from searchparty.credit.estimators.base import Estimates, Estimator, Sample, per_token
 
 
 class Constant(Estimator):
@@ -22,7 +20,7 @@ class Constant(Estimator):
 
     def estimate(self, samples: Sequence[Sample]) -> Estimates:
         """See the class."""
-        return Estimates([sample.sequence.trainable_T * np.float32(self.coefficient) for sample in samples])
+        return Estimates([per_token(sample.sequence, self.coefficient) for sample in samples])
 
 
 class Unsupervised(Estimator):
@@ -37,4 +35,4 @@ class Unsupervised(Estimator):
 
     def estimate(self, samples: Sequence[Sample]) -> Estimates:
         """Advantage 0 everywhere."""
-        return Estimates([np.zeros(len(sample.sequence.ids_T), dtype=np.float32) for sample in samples])
+        return Estimates([per_token(sample.sequence, 0.0) for sample in samples])

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from searchparty.credit.estimators.base import Estimates, Estimator, Sample
-from searchparty.credit.types import FloatArray
+from searchparty.credit.estimators.base import Estimates, Estimator, Sample, per_token
 
 BLOCK = 256
 """Sequences of similar length that are worked on at once; bounds the memory that one long sequence costs."""
@@ -44,15 +43,15 @@ class GeneralisedAdvantage(Estimator):
         for sample in samples:
             if sample.values_T is None:
                 raise ValueError(f"{sample.sequence.key}: the critic gave no values")
-            values.append(sample.values_T[sample.sequence.trainable_T])
+            values.append(sample.values_T[sample.sequence.trained])
         rewards = [np.zeros(len(value)) for value in values]
         for reward, sample in zip(rewards, samples, strict=True):
             reward[-1:] = sample.reward.total
         chosen = generalised_advantages(rewards, values, self.discount, self.trace_decay)
         advantages, returns = [], []
         for sample, advantage, value in zip(samples, chosen, values, strict=True):
-            advantages.append(_at_trainable(sample, self.coefficient * advantage))
-            returns.append(_at_trainable(sample, advantage + value))
+            advantages.append(per_token(sample.sequence, self.coefficient * advantage))
+            returns.append(per_token(sample.sequence, advantage + value))
         return Estimates(advantages, returns)
 
 
@@ -89,9 +88,3 @@ def _block_advantages(
     for row in range(longest - 2, -1, -1):
         advantage_KS[row] += discount * trace_decay * advantage_KS[row + 1]
     return [advantage_KS[longest - len(value) :, number] for number, value in enumerate(values)]
-
-
-def _at_trainable(sample: Sample, values: NDArray[np.float64]) -> FloatArray:
-    placed_T = np.zeros(len(sample.sequence.trainable_T), dtype=np.float32)
-    placed_T[sample.sequence.trainable_T] = values
-    return placed_T

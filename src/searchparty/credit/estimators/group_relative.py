@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from searchparty.credit.estimators.base import Estimates, Estimator, GroupCounts, Sample
+from searchparty.credit.estimators.base import Estimates, Estimator, GroupCounts, Sample, per_token
 from searchparty.credit.reductions import numbered
 
 EQUAL_WITHIN = 1e-6
@@ -67,10 +67,7 @@ class GroupRelative(Estimator):
             variance_G = np.bincount(group_S, weights=share_S * difference_S**2)[teaches_G] / (votes_G[teaches_G] - 1)
             scale_G[teaches_G] = 1.0 / np.sqrt(variance_G)
         advantage_S = self.coefficient * (total_S - mean_G[group_S]) * scale_G[group_S]
-        return Estimates(
-            [
-                sample.sequence.trainable_T * np.float32(advantage)
-                for sample, advantage in zip(samples, advantage_S, strict=True)
-            ],
-            groups=GroupCounts(len(votes_G), int(single_G.sum()), int((equal_G & ~single_G).sum())),
-        )
+        advantages = [
+            per_token(sample.sequence, float(advantage)) for sample, advantage in zip(samples, advantage_S, strict=True)
+        ]
+        return Estimates(advantages, groups=GroupCounts(len(votes_G), int(single_G.sum()), int((equal_G & ~single_G).sum())))

@@ -1,0 +1,105 @@
+"""Speed of credit: a batch of made-up episodes of the hierarchical team, for every ready-made plan.
+
+    python bench/credit.py [--questions 400] [--tokens 1000]
+
+Each question is attempted 5 times by a Leader, three Searchers and an Answerer with 5 candidates. Best of three passes; the
+pass goes from episodes, as they are read from a file, to signals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from searchparty.credit.assign import assign_credit
+from searchparty.credit.estimators.gae import GeneralisedAdvantage
+from searchparty.credit.evidence import Evidence
+from searchparty.credit.gathering import sequences_to_score
+from searchparty.credit.plan import CreditPlan, RoleCredit
+from searchparty.credit.plans import MULTIAGENT_OPD, PLANS
+from searchparty.credit.reward_mix import RewardMix
+from searchparty.credit.sequences import token_sequences
+from searchparty.episodes.types import AgentEnd, Call, Episode, Retrieval, Span, SpanKind, StopReason, Transcript
+from searchparty.evaluation.scoring import CandidateScore
+
+SAMPLES, SEARCHERS, CANDIDATES = 5, 3, 5
+ACTION_TOKENS = 60
+
+
+def made_up_transcript(agent: str, turns: int, candidates: int, tokens: int, random: np.random.Generator) -> Transcript:
+    """A history of `turns` turns and about `tokens` tokens, candidates beyond the first not counted."""
+    observed = max(1, tokens // turns - ACTION_TOKENS)
+    transcript = Transcript(agent, agent.split(".")[0], "made up", end=AgentEnd.FINISHED)
+    for turn in range(turns):
+        kind = SpanKind.OBSERVATION if turn else SpanKind.PROMPT
+        transcript.spans.append(Span(kind, "", random.integers(0, 150_000, observed).tolist()))
+        transcript.calls.append(Call(turn + 1, 0, 1, 1.0, 1.0, 0, 512, 0.0))
+        for candidate in range(candidates if turn == turns - 1 else 1):
+            ids = random.integers(0, 150_000, ACTION_TOKENS).tolist()
+            logprobs = (-random.random(ACTION_TOKENS)).tolist()
+            transcript.spans.append(Span(SpanKind.ACTION, "", ids, logprobs, turn, candidate, "end"))
+    return transcript
+
+
+def made_up_episode(question: int, sample: int, tokens: int, random: np.random.Generator) -> Episode:
+    """One episode in which every Searcher searches twice."""
+    searchers = [f"searcher.{number + 1}" for number in range(SEARCHERS)]
+    agents = [
+        made_up_transcript("leader.1", 2, 1, tokens, random),
+        *(made_up_transcript(name, 3, 1, tokens, random) for name in searchers),
+        made_up_transcript("answerer.1", 1, CANDIDATES, tokens, random),
+    ]
+    searches = [Retrieval(name, step, "", 3, [], 0.0) for step in (2, 3) for name in searchers]
+    return Episode(
+        f"made-up/{question}", "made-up", "", sample, 0, "hierarchical", agents, searches, StopReason.ANSWERED, 6, "answerer.1",
+        None, True, False, "", 0.0,
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Print seconds per plan."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=400, help="questions in the batch")
+    parser.add_argument("--tokens", type=int, default=1000, help="tokens of a history")
+    arguments = parser.parse_args()
+    random = np.random.default_rng(0)
+    episodes = [
+        made_up_episode(question, sample, arguments.tokens, random)
+        for question in range(arguments.questions)
+        for sample in range(SAMPLES)
+    ]
+    sequences = [sequence for episode in episodes for sequence in token_sequences(episode)]
+    teacher = {
+        sequence.key: sequence.old_logprobs_T - np.float32(0.1) for sequence in sequences_to_score(episodes, MULTIAGENT_OPD)
+    }
+    evidence = Evidence(
+        candidates={
+            (episode.question_key, episode.sample): [
+                CandidateScore("", None, float(random.integers(2)), 0.0) for _ in range(CANDIDATES)
+            ]
+            for episode in episodes
+        },
+        teacher_logprobs=teacher,
+        values={sequence.key: np.zeros(len(sequence.ids_T), dtype=np.float32) for sequence in sequences},
+        scores={"judge": {sequence.key: float(random.random()) for sequence in sequences}},
+    )
+    gae = RoleCredit(estimator=GeneralisedAdvantage(), rewards=RewardMix(team_result=1.0))
+    plans = {**PLANS, "gae for all": CreditPlan(roles=dict.fromkeys(("leader", "searcher", "answerer"), gae))}
+    transcripts = sum(len(episode.agents) for episode in episodes)
+    tokens = sum(len(sequence.ids_T) for sequence in sequences)
+    print(f"{len(episodes)} episodes, {transcripts} transcripts, {len(sequences)} sequences, {tokens / 1e6:.1f} million tokens")
+    for name, plan in plans.items():
+        if name == "chained-rl":
+            continue
+        seconds = []
+        for _ in range(3):
+            started = time.perf_counter()
+            assign_credit(episodes, plan, evidence)
+            seconds.append(time.perf_counter() - started)
+        print(f"{name:<24}{min(seconds):6.2f} s   {min(seconds) / transcripts * 10_000:6.2f} s per 10,000 transcripts")
+
+
+if __name__ == "__main__":
+    main()
