@@ -24,6 +24,7 @@ COMMANDS = {
     "index": "build a search index over a corpus, or describe one",
     "search": "search an index",
     "retriever": "serve an index over HTTP",
+    "world": "make a generated closed world of questions and passages",
 }
 """Each command lives in `searchparty.cli.<name>_command` with `add_arguments(parser)` and `run(args) -> int`."""
 

@@ -142,12 +142,14 @@ def _queries(walks: Sequence[Walk]) -> list[str]:
     """
     wanted = dict.fromkeys((walk.at, REAL_NAME) for walk in walks if walk.remaining and walk.at.is_stage_name)
     wanted = wanted or dict.fromkeys((walk.at, walk.remaining[0]) for walk in walks if walk.remaining)
-    variants = [
-        [f"{thing.name} {RELATIONS[noun].query}" for thing, noun in wanted],
-        [f"{thing.mention} {noun}" for thing, noun in wanted],
-        [thing.name for thing, _ in wanted],
+    names = [thing.name for thing, _ in wanted]
+    # A word that stands twice in a query counts twice, and would outweigh the names.
+    words = dict.fromkeys(word for _, noun in wanted for word in RELATIONS[noun].query.split())
+    return [
+        " ".join([*names, *words]),
+        " ".join(f"{thing.mention} {noun}" for thing, noun in wanted),
+        " ".join(names),
     ]
-    return [" ".join(variant) for variant in variants]
 
 
 def _tasks(inquiry: Inquiry, walks: Sequence[Walk]) -> list[str]:
