@@ -18,16 +18,20 @@ from numpy.typing import NDArray
 from searchparty.credit.types import BoolArray, FloatArray, IntArray, SequenceKey
 
 
-class TokenSequence(Protocol):
-    """What packing reads of a sequence; `credit.types.Signal` is one."""
+class Packable(Protocol):
+    """What packing reads of a sequence: `credit.types.Signal` and `credit.sequences.TokenSequence` have it."""
 
-    key: SequenceKey
-    role: str
-    ids_T: IntArray
-    trainable_T: BoolArray
+    @property
+    def key(self) -> SequenceKey: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def ids_T(self) -> IntArray: ...  # noqa: N802
+    @property
+    def trainable_T(self) -> BoolArray: ...  # noqa: N802
 
 
-Item = TypeVar("Item", bound=TokenSequence)
+Item = TypeVar("Item", bound=Packable)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from searchparty.credit.types import BoolArray, FloatArray, Signal
-from searchparty.learning.batches import Item, PackedRow, TokenSequence, pack, split_minibatches
+from searchparty.learning.batches import Item, Packable, PackedRow, pack, split_minibatches
 from searchparty.learning.critic import Critic
 from searchparty.learning.examples import Example, example_of, role_indices, row_loss
 from searchparty.learning.faults import NonFinite, NothingToLearn, memory_advice
@@ -105,11 +105,11 @@ class Learner:
             fill=work.tokens / (work.passes * self.settings.tokens_per_pass),
         )
 
-    def logprobs(self, sequences: Sequence[TokenSequence]) -> list[FloatArray]:
+    def logprobs(self, sequences: Sequence[Packable]) -> list[FloatArray]:
         """Log-probabilities of the trainable tokens under the current weights, 0 elsewhere: one array per sequence."""
         return self._measure(sequences, _trainable)[0]
 
-    def values(self, sequences: Sequence[TokenSequence]) -> list[FloatArray]:
+    def values(self, sequences: Sequence[Packable]) -> list[FloatArray]:
         """The critic's values before the trainable tokens, 0 elsewhere. Raises ValueError without a critic."""
         if self.critic is None:
             raise ValueError("this learner has no critic")
@@ -208,7 +208,7 @@ class Learner:
             part.clear_gradients()
 
 
-def _trainable(sequence: TokenSequence) -> BoolArray:
+def _trainable(sequence: Packable) -> BoolArray:
     return sequence.trainable_T
 
 

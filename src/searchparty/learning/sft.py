@@ -5,23 +5,20 @@ Knows episodes and signals; what is worth imitating is decided by the caller's p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from searchparty.credit.types import SequenceKey, Signal
+from searchparty.credit.reductions import ReductionName, token_weights
+from searchparty.credit.sequences import agent_sequences, last_turn_taken
+from searchparty.credit.types import Signal
 from searchparty.episodes.types import Episode, Span, SpanKind, Transcript
 from searchparty.learning.batches import split_minibatches
 from searchparty.learning.learner import Learner
 
 Keep = Callable[[Episode, Transcript, Span], bool]
 """Whether an action span is imitated."""
-
-Reduction = Literal["token", "sequence", "episode"]
-"""What has one vote in a step: every token, every sequence (the mean of its tokens), or every episode (the mean of its tokens,
-all its sequences together)."""
 
 
 @dataclass(frozen=True)
@@ -40,30 +37,30 @@ class EpochReport:
 def imitation_signals(episodes: Iterable[Episode], keep: Keep | None = None) -> list[Signal]:
     """Sequences of the episodes' action tokens that pass `keep` (all, if None); each span is trained in exactly one sequence.
 
-    Of a last call with several candidates each kept candidate gives a sequence of its own; earlier actions are trained in the
-    first of them. Weights are 1 at trainable tokens and are to be set by `weigh`.
+    Weights are 0 until `weigh` sets them.
 
     Raises:
-        ValueError: for an episode whose transcripts have no token ids.
+        UserError: for an episode that is not token-exact.
     """
-    signals = []
-    for episode in episodes:
-        for transcript in episode.agents:
-            signals += _transcript_signals(episode, transcript, keep or _everything)
-    return signals
+    return [
+        signal
+        for episode in episodes
+        for transcript in episode.agents
+        for signal in _imitated(episode, transcript, keep or _everything)
+    ]
 
 
-def weigh(signals: Sequence[Signal], reduction: Reduction) -> None:
-    """Set the signals' weights, in place, so that together they sum to 1 and each vote is equal."""
-    votes: dict[object, int] = {}
-    for place, signal in enumerate(signals):
-        vote = _vote(signal, place, reduction)
-        votes[vote] = votes.get(vote, 0) + int(signal.trainable_T.sum())
-    total = sum(votes.values())
-    for place, signal in enumerate(signals):
-        tokens = votes[_vote(signal, place, reduction)]
-        share = 1 / total if reduction == "token" else 1 / (len(votes) * tokens)
-        signal.weights_T = np.where(signal.trainable_T, share, 0).astype(np.float32)
+def weigh(signals: Sequence[Signal], reduction: ReductionName) -> None:
+    """Set the signals' weights, in place, so that together they sum to 1."""
+    weights = token_weights(
+        reduction,
+        "all",
+        tokens=[int(signal.trainable_T.sum()) for signal in signals],
+        episodes=[(signal.key.question_key, signal.key.sample) for signal in signals],
+        roles=[signal.role for signal in signals],
+    )
+    for signal, weight in zip(signals, weights, strict=True):
+        signal.weights_T = np.where(signal.trainable_T, weight, 0).astype(np.float32)
 
 
 def fit(
@@ -73,7 +70,7 @@ def fit(
     *,
     epochs: int,
     sequences_per_step: int,
-    reduction: Reduction = "token",
+    reduction: ReductionName = "token-mean",
     seed: int = 0,
     on_epoch: Callable[[EpochReport], None] | None = None,
 ) -> list[EpochReport]:
@@ -99,7 +96,7 @@ def fit(
     return reports
 
 
-def cross_entropy(learner: Learner, signals: Sequence[Signal], reduction: Reduction = "token") -> float:
+def cross_entropy(learner: Learner, signals: Sequence[Signal], reduction: ReductionName = "token-mean") -> float:
     """Weighted mean of `-log π` over the signals' trainable tokens, in nats."""
     weigh(signals, reduction)
     logprobs = learner.logprobs(signals)
@@ -110,44 +107,29 @@ def _everything(episode: Episode, transcript: Transcript, span: Span) -> bool:
     return True
 
 
-def _vote(signal: Signal, place: int, reduction: Reduction) -> object:
-    if reduction == "episode":
-        return signal.key.question_key, signal.key.sample
-    return place
-
-
-def _transcript_signals(episode: Episode, transcript: Transcript, keep: Keep) -> list[Signal]:
-    last = transcript.last_turn()
-    history = [span for span in transcript.spans if not any(span is alternative for alternative in last)]
-    signals: list[Signal] = []
-    kept_history = [span for span in history if span.kind is SpanKind.ACTION and keep(episode, transcript, span)]
-    kept_last = [span for span in last if keep(episode, transcript, span)]
-    for candidate in kept_last or (last[:1] if kept_history else []):
-        trained = [candidate] if kept_last else []
-        if not signals:
-            trained += kept_history
-        signals.append(_signal(episode, transcript, [*history, candidate], trained))
-    return signals
-
-
-def _signal(episode: Episode, transcript: Transcript, spans: Sequence[Span], trained: Sequence[Span]) -> Signal:
-    ids: list[int] = []
-    trainable: list[bool] = []
-    for span in spans:
-        if span.ids is None:
-            raise ValueError(
-                f"episode {episode.question_key} sample {episode.sample}: {transcript.agent} has text without token ids"
+def _imitated(episode: Episode, transcript: Transcript, keep: Keep) -> Iterator[Signal]:
+    candidates = last_turn_taken(transcript)
+    history = transcript.spans[: _place(transcript.spans, candidates[0])] if candidates else []
+    sequences = agent_sequences(episode, transcript, logprobs_required=False)
+    for sequence, candidate in zip(sequences, candidates, strict=True):
+        kept_T = np.concatenate(
+            [
+                np.full(len(span.ids or ()), span.kind is SpanKind.ACTION and keep(episode, transcript, span))
+                for span in [*history, candidate]
+            ]
+        )
+        if np.any(sequence.trainable_T & kept_T):
+            nothing = np.zeros(len(sequence.ids_T), np.float32)
+            yield Signal(
+                key=sequence.key,
+                role=sequence.role,
+                ids_T=sequence.ids_T,
+                trainable_T=sequence.trainable_T & kept_T,
+                old_logprobs_T=nothing,
+                advantages_T=nothing,
+                weights_T=nothing,
             )
-        ids += span.ids
-        trainable += [any(span is chosen for chosen in trained)] * len(span.ids)
-    zeros = np.zeros(len(ids), np.float32)
-    mask = np.array(trainable, np.bool_)
-    return Signal(
-        key=SequenceKey(episode.question_key, episode.sample, transcript.agent, spans[-1].candidate or 0),
-        role=transcript.role,
-        ids_T=np.array(ids, np.int32),
-        trainable_T=mask,
-        old_logprobs_T=zeros,
-        advantages_T=zeros.copy(),
-        weights_T=mask.astype(np.float32),
-    )
+
+
+def _place(spans: Sequence[Span], span: Span) -> int:
+    return next(place for place, other in enumerate(spans) if other is span)
