@@ -28,7 +28,7 @@ from searchparty.questions.types import Question
 from searchparty.retrieval.bm25 import BM25Index
 from searchparty.teams.registry import BUILT_IN
 
-PASSAGE_CHARACTERS = 500
+PASSAGE_CHARACTERS = 300
 """Passages are cut here in the demo, to keep reading quick on two cores."""
 
 

@@ -70,7 +70,7 @@ class Hierarchical(Team):
             await self._search(started, workspace)
             first = len(work) + 1
             work += started
-            leader.tell("reports", reports=_report_list(started, first))
+            leader.tell("reports", reports=_report_list(started, first), selectable=_selectable(work))
             self._tell_if_last(leader, round_number, workspace)
         workspace.begin_step()
         answerer = workspace.agent("answerer", leader)
@@ -114,6 +114,11 @@ class Hierarchical(Team):
         numbers = list(dict.fromkeys(int(number) for number in action.content.split(",")))
         there = all(1 <= number <= len(work) and work[number - 1].report is not None for number in numbers)
         return numbers if there else None
+
+
+def _selectable(work: Sequence[SearchTask]) -> str:
+    """The numbers of the reports that are there, or `none`."""
+    return ", ".join(str(number) for number, task in enumerate(work, start=1) if task.report is not None) or "none"
 
 
 def _report_list(work: Sequence[SearchTask], first: int) -> str:

@@ -45,7 +45,7 @@ class SearchTask:
             self.searcher.finish(AgentEnd.FINISHED)
         else:
             hits = await workspace.search(action.content, self.passages, self.searcher)
-            self.searcher.tell("passages", passages=format_passages(hits, self.passage_characters))
+            self.searcher.tell("passages", passages=format_passages(hits, self.passage_characters), task=self.task)
             if told_before:
                 self.searcher.tell("must_report")
 
