@@ -1,6 +1,7 @@
 """What a role can know when it must act: its own conversation, taken apart. Works for the built-in and the compact prompts.
 
-Worked examples are earlier turns of the same chat; everything before the last task or question is one of them and is left out.
+Worked examples are earlier turns of the same chat. The conversation proper begins where its task or question was first given; a
+prompt may repeat the task in later turns.
 """
 
 from __future__ import annotations
@@ -63,7 +64,12 @@ def read_conversation(messages: Sequence[Message]) -> Conversation:
         for number, message in enumerate(messages)
         if message.role == "user" and (found := _OPENING.findall(message.content))
     ]
-    start, asked = openings[-1] if openings else (len(messages) - 1, "")
+    asked = openings[-1][1] if openings else ""
+    start = len(messages) - 1
+    for number, text in reversed(openings):
+        if text != asked:
+            break
+        start = number
     seen = tuple(message.content for message in messages[start:] if message.role == "user")
     said = tuple(message.content for message in messages[start:] if message.role == "assistant")
     return Conversation(asked.strip(), seen, said)
