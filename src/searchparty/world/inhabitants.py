@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 
 from searchparty.world.names import NameMaker, PersonNames
 from searchparty.world.parameters import WorldParameters
@@ -36,6 +37,9 @@ class Inhabitants:
             self._of_kind[kind] = self._named(kind, count)
         self.entities = tuple(entity for entities in self._of_kind.values() for entity in entities)
         self._homes = self._settle()
+        self._cities: dict[Entity, list[Entity]] = defaultdict(list)
+        for city, country in self._homes.items():
+            self._cities[country].append(city)
         self.facts = tuple(self._facts())
 
     def stranger(self, like: Entity) -> Fact:
@@ -83,8 +87,7 @@ class Inhabitants:
             return Fact(entity.own, relation.noun, Reference(Kind.YEAR, str(self._rng.randint(*_YEARS[relation.noun]))))
         if relation.noun == "country":
             return Fact(entity.own, relation.noun, self._homes[entity].known_as)
-        choice = self._of_kind[relation.object]
-        if relation.noun == "capital":
-            choice = [city for city in choice if self._homes[city] == entity]
-        others = [one for one in choice if one != entity]
-        return Fact(entity.own, relation.noun, self._rng.choice(others).known_as)
+        choice = self._cities[entity] if relation.noun == "capital" else self._of_kind[relation.object]
+        while (other := self._rng.choice(choice)) == entity:
+            continue
+        return Fact(entity.own, relation.noun, other.known_as)
