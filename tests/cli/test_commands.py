@@ -95,7 +95,7 @@ def test_a_recipe_file_with_overrides_anywhere_on_the_line_is_the_same_as_option
         ),
         (
             ("eval", "--team", "direct", "--model", "no-such-model", "--questions", "QUESTIONS", "-o", "run"),
-            "--model no-such-model: not a model",
+            "no-such-model: not a model",
         ),
         (
             ("eval", "--team", "direct", "--model", "scripted:default", "--questions", "QUESTIONS", "-o", "run", "samples=0"),

@@ -50,7 +50,7 @@ ENDINGS = {
     StopReason.NO_REPORT: (Chained(), good_lines(searcher=[SEARCH]), FixedRetriever(), {}),
     StopReason.NO_SELECTION: (Hierarchical(max_rounds=1), good_lines(leader=["<task>a</task>"]), FixedRetriever(), {}),
     StopReason.STEP_LIMIT: (Wanderer(), good_lines(), FixedRetriever(), {}),
-    StopReason.CONTEXT_FULL: (Chained(), good_lines(), FixedRetriever(("long " * 900,)), {"context_tokens": 2000}),
+    StopReason.CONTEXT_FULL: (Chained(), good_lines(), FixedRetriever(("long " * 900,)), {"context_tokens": 3500}),
     StopReason.MODEL_FAILED: (Chained(), good_lines(answerer=[BROKEN_MODEL]), FixedRetriever(), {}),
     StopReason.RETRIEVER_FAILED: (Chained(), good_lines(), FixedRetriever(failure=BROKEN_RETRIEVER), {}),
     StopReason.TEAM_ERROR: (Wanderer(raises=True), good_lines(), FixedRetriever(), {}),
@@ -84,18 +84,18 @@ def test_contract_8_a_failed_search_is_recorded_and_never_shown_as_evidence() ->
 
 def test_contract_8_a_history_that_fills_the_window_is_an_ending_and_the_history_is_never_cut() -> None:
     team = Chained()
-    model = scripted_model(good_lines(), context_tokens=2000)
+    model = scripted_model(good_lines(), context_tokens=3500)
     episode = asyncio.run(play(team, PARIS, cast_for(team, model), FixedRetriever(("long " * 900,))))
     transcript = episode.transcript("searcher.1")
     assert transcript.end is AgentEnd.CONTEXT_FULL
-    assert "fills the window of 2000" in (episode.detail or "")
-    assert sum(len(span.ids or ()) for span in transcript.spans) > 2000
+    assert "fills the window of 3500" in (episode.detail or "")
+    assert sum(len(span.ids or ()) for span in transcript.spans) > 3500
 
 
 def test_a_turn_gets_only_the_room_that_the_window_leaves_and_the_record_says_so() -> None:
     team = Chained()
-    model = scripted_model(good_lines(), context_tokens=1600)
-    episode = asyncio.run(play(team, PARIS, cast_for(team, model), FixedRetriever(("x" * 300,))))
+    model = scripted_model(good_lines(), context_tokens=3000)
+    episode = asyncio.run(play(team, PARIS, cast_for(team, model), FixedRetriever(("x" * 150,))))
     budgets = [call.max_tokens for call in episode.transcript("searcher.1").calls]
     assert budgets[0] == 512
     assert budgets[1] < 512

@@ -98,7 +98,7 @@ def _decoder(recipe: EvalRecipe) -> Callable[[int], str] | None:
     from searchparty.models.loading import load_tokenizer
 
     try:
-        tokenizer = load_tokenizer(recipe.model.spec, tokenizer=recipe.model.tokenizer)
+        tokenizer = load_tokenizer(recipe.model.spec, recipe.model.tokenizer)
     except UserError:
         return None
     return (lambda token: tokenizer.decode([token])) if tokenizer else None

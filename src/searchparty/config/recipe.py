@@ -23,6 +23,8 @@ class ModelSpec(Strict):
     spec: str
     """`smollm2`, a Hugging Face id, a folder, a GGUF file, `http://host:port/v1` (with `#model` if the server has several), or
     `scripted:NAME`."""
+    model_name: str | None = None
+    """For an HTTP endpoint, the same as `#model`."""
     tokenizer: str | None = None
     """For an HTTP endpoint that takes token ids: the folder or Hugging Face id whose tokenizer and chat template it uses."""
     route: Literal["auto", "tokens", "chat"] = "auto"
@@ -31,8 +33,8 @@ class ModelSpec(Strict):
     """For an HTTP endpoint: seconds that one request may take, all attempts included."""
     device: str | None = None
     """For an in-process model: `cpu`, `cuda`, `cuda:1`; None takes a CUDA card if there is one."""
-    dtype: Literal["float32", "bfloat16", "float16"] | None = None
-    """For an in-process model: None takes bfloat16 on CUDA and on CPUs that compute in it, float32 on others."""
+    dtype: Literal["float32", "bfloat16"] | None = None
+    """For an in-process model: None takes bfloat16 on CUDA and float32 on CPUs, most of which have no bfloat16 arithmetic."""
     max_batch_tokens: Annotated[int, Field(ge=1)] = 32768
     """For an in-process model: most tokens of all histories in one batch; the knob for memory."""
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from searchparty.errors import UserError
+from searchparty.models.bytes import ByteTokenizer
 from searchparty.models.chat import ChatFormat
 from searchparty.models.chatml import ChatMLChat
 from searchparty.models.scripted import ScriptedEngine
-from searchparty.models.types import Engine
+from searchparty.models.types import Engine, Tokenizer
 
 FORMS = "smollm2, a Hugging Face name (owner/model), a model folder, a .gguf file, http://host:port/v1 or scripted:default"
 
@@ -63,6 +64,23 @@ def load_model(
     if re.match(r"https?://", spec):
         return _endpoint(spec, tokenizer, route, model_name, timeout)
     return _in_process(spec, device, dtype, max_batch_tokens)
+
+
+def load_tokenizer(spec: str, tokenizer: str | None = None) -> Tokenizer | None:
+    """The tokenizer that `load_model` would use for the same arguments, without loading the model; None for chat text endpoints.
+
+    Raises:
+        UserError: if it cannot be loaded.
+    """
+    if spec.startswith("scripted:"):
+        return ByteTokenizer()
+    if re.match(r"https?://", spec):
+        if tokenizer is None:
+            return None
+        spec = tokenizer
+    from searchparty.models.huggingface import load_chat
+
+    return load_chat(model_folder(spec), spec).tokenizer
 
 
 def _scripted(spec: str) -> Model:
