@@ -1,7 +1,7 @@
 """What the library itself costs per model call: many episodes at once with a scripted engine and a retriever that is free.
 
-The scripted reply takes no time to speak of, so all that is measured is ours: prompts, escaping, ids, records, events. Beside it
-stands the least that any such loop must do: the same number of awaits through the same event loop.
+The scripted reply takes no time to speak of, so all that is measured is ours: prompts, escaping, ids, records, events.
+Beside it stands the least that any such loop must do: the same number of awaits through the same event loop.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ class UserError(Exception):
 
 def missing_package(package: str, extra: str, needed_for: str) -> UserError:
     """The error for an optional dependency that is not installed, with the exact command that installs it."""
-    return UserError(f"{needed_for} needs the package {package}, which is not installed; run: pip install 'searchparty[{extra}]'")
+    return UserError(
+        f"{needed_for} needs the package {package}, which is not installed; run: pip install 'searchparty[{extra}]'"
+    )
 
 
 class FailureKind(StrEnum):

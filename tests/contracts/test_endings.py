@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
-from playing import PARIS, FixedRetriever, Lines, cast_for, good_lines, play_lines, scripted_model
 
+from playing import PARIS, FixedRetriever, Lines, cast_for, good_lines, play_lines, scripted_model
 from searchparty.episodes.types import AgentEnd, StopReason
 from searchparty.errors import Failure, FailureKind
 from searchparty.evaluation.scorers import scorer_named

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from playing import PARIS, good_lines, play_lines
-
 from searchparty.episodes.groups import CandidateGroup, candidate_groups, group_episodes
 from searchparty.teams.chained import Chained
 from searchparty.teams.hierarchical import Hierarchical

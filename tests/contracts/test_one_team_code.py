@@ -7,7 +7,6 @@ import asyncio
 from pathlib import Path
 
 from playing import PARIS, FixedRetriever, cast_for, good_lines, scripted_model
-
 from searchparty.episodes.types import Episode, Retrieval, Span, Transcript
 from searchparty.teams.play import play
 from searchparty.teams.registry import BUILT_IN

@@ -1,4 +1,5 @@
-"""Contracts 1 and 2: the ids recorded are the ids given and sampled, and what may be trained is decided where tokens are made."""
+"""Contracts 1 and 2: the ids recorded are the ids given and sampled, and what may be trained is decided where tokens are
+made."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ import asyncio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import PARIS, FixedRetriever, cast_for, good_lines, scripted_model
 
+from playing import PARIS, FixedRetriever, cast_for, good_lines, scripted_model
 from searchparty.episodes.types import Episode, SpanKind, StopReason
 from searchparty.models.bytes import ByteTokenizer
 from searchparty.models.types import Completion, Failure, FinishReason, Generated, GenerateRequest, Message, Sampling

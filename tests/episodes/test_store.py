@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from playing import FixedRetriever, good_lines, play_lines
 
+from playing import FixedRetriever, good_lines, play_lines
 from searchparty.episodes.store import EpisodeWriter, read_episodes
 from searchparty.episodes.types import Episode, StopReason
 from searchparty.errors import Failure, FailureKind, UserError

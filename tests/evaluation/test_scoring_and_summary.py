@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from playing import PARIS, FixedRetriever, good_lines, play_lines
 
+from playing import PARIS, FixedRetriever, good_lines, play_lines
 from searchparty.episodes.types import SpanKind
 from searchparty.errors import UserError
 from searchparty.evaluation.scorers import scorer_named

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from playing import FixedRetriever, good_lines, play_lines
-
 from searchparty.episodes.types import StopReason
 from searchparty.teams.baselines import Direct, Rag
 

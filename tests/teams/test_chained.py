@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from playing import FixedRetriever, good_lines, play_lines
 
+from playing import FixedRetriever, good_lines, play_lines
 from searchparty.episodes.types import AgentEnd, Episode, StopReason
 from searchparty.teams.chained import Chained
 

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 from playing import PARIS, FixedRetriever, Lines, scripted_model
-
 from searchparty.episodes.types import StopReason
 from searchparty.models.types import Sampling
 from searchparty.teams.cast import Part
