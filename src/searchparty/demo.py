@@ -106,10 +106,10 @@ def main() -> int:
     console.print(draw_episode(max(episodes, key=lambda episode: len(episode.agents))))
     console.print(*team_tables(summaries), sep="\n")
     console.print(
-        f"\nWith {options.questions} questions and a model of 135 million parameters the intervals are wide and the rates low.\n"
-        f"run directories: {options.output}/{{{','.join(summary.team for summary in summaries)}}}\n"
-        f"read one:        searchparty show {last} --episode 1 --tokens\n"
-        f'ask yourself:    searchparty ask "Where was Marie Curie born?" --team rag --model smollm2 --index {options.output}/index',
+        f"\n{options.questions} questions and 135 million parameters: expect low rates and wide intervals.\n"
+        f"run directories  {options.output}/{{{','.join(summary.team for summary in summaries)}}}\n"
+        f"read one         searchparty show {last} --episode 1 --tokens\n"
+        f'ask yourself     searchparty ask "Where was Kafka born?" --team rag --model smollm2 --index {options.output}/index',
         soft_wrap=True,
     )
     return 0

@@ -48,11 +48,12 @@ def test_contract_13_a_watched_episode_equals_an_evaluated_one_token_for_token()
 
 def test_contract_13_only_one_place_runs_a_team() -> None:
     """Commands and runs call `play`; nobody else calls a team's `run`."""
-    callers = []
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("team.run", "stage.team.run", "self.team.run"):
-                callers.append(str(path.relative_to(SOURCE)))
+    callers = [
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("team.run", "stage.team.run", "self.team.run")
+    ]
     assert callers == ["teams/play.py"]
 
 

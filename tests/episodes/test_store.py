@@ -65,7 +65,7 @@ def test_a_torn_last_line_is_removed_when_the_file_is_opened_again(tmp_path: Pat
     whole = path.read_bytes()
     path.write_bytes(whole + torn)
     assert len(list(read_episodes(path, allow_torn_end=True))) == 1
-    with pytest.raises(UserError, match="eval.jsonl:2: the line is cut short"):
+    with pytest.raises(UserError, match=r"eval\.jsonl:2: the line is cut short"):
         list(read_episodes(path))
     EpisodeWriter(path).close()
     assert path.read_bytes() == whole

@@ -1,7 +1,7 @@
 """Which samples may be compared with each other, by explicit ids carried in the records (contract 5).
 
-Episodes of one question form a group (the Leader's); candidates of one call in one episode form another (the Answerer's). Never by
-question text, position or shape.
+Episodes of one question form a group (the Leader's); candidates of one call in one episode form another (the
+Answerer's). Never by question text, position or shape.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def load_model(
 
 
 def load_tokenizer(spec: str, tokenizer: str | None = None) -> Tokenizer | None:
-    """The tokenizer that `load_model` would use for the same arguments, without loading the model; None for chat text endpoints.
+    """The tokenizer that `load_model` would use, without loading the model; None for endpoints that exchange chat text.
 
     Raises:
         UserError: if it cannot be loaded.
