@@ -88,8 +88,8 @@ def _signals(
             sequence.trainable_T,
             sequence.old_logprobs_T,
             advantages[place],
-            per_token(sequence, float(weight)),
+            per_token(sequence, weight),
             returns[place],
         )
-        for place, sequence, weight in zip(taking_part, sequences, weights, strict=True)
+        for place, sequence, weight in zip(taking_part, sequences, weights.tolist(), strict=True)
     ]

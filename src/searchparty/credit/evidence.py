@@ -74,4 +74,4 @@ def aligned(arrays: ArraysByKey, sequence: TokenSequence, what: str) -> FloatArr
 
 def is_finite(array: FloatArray, sequence: TokenSequence) -> bool:
     """Whether every entry at a trainable token is a finite number."""
-    return bool(np.isfinite(array[sequence.trained]).all())
+    return int(np.count_nonzero(np.isfinite(array[sequence.trained]))) == len(sequence.trained)

@@ -25,7 +25,6 @@ from searchparty.credit.rewards import (
 )
 from searchparty.credit.sequences import TokenSequence, agent_sequences, last_turn_taken
 from searchparty.credit.types import SequenceKey
-from searchparty.episodes.groups import CandidateGroup, candidate_groups, episode_group
 from searchparty.episodes.types import Episode, StopReason, Transcript
 from searchparty.errors import UserError
 
@@ -83,9 +82,8 @@ def _gather_episode(gathered: Gathered, episode: Episode, plan: CreditPlan, evid
         role = _planned(plan, episode, transcript)
         worth = _Worth(episode, transcript, judged, plan, role, evidence)
         if role.learns:
-            calls = list(candidate_groups(episode, transcript))
             for sequence in agent_sequences(episode, transcript, logprobs_required=evidence.old_logprobs is None):
-                _gather_sequence(gathered, sequence, calls[-1], worth)
+                _gather_sequence(gathered, sequence, worth)
                 acted.add(transcript.role)
         else:
             for candidate in range(len(last_turn_taken(transcript))):
@@ -94,7 +92,7 @@ def _gather_episode(gathered: Gathered, episode: Episode, plan: CreditPlan, evid
     gathered.episodes.update(acted)
 
 
-def _gather_sequence(gathered: Gathered, sequence: TokenSequence, call: CandidateGroup, worth: _Worth) -> None:
+def _gather_sequence(gathered: Gathered, sequence: TokenSequence, worth: _Worth) -> None:
     """Add one sequence. Without finite numbers of its own it makes no sample; without finite teacher's, it is not scored."""
     evidence, role = worth.evidence, worth.role
     if evidence.old_logprobs is not None:
@@ -121,7 +119,7 @@ def _gather_sequence(gathered: Gathered, sequence: TokenSequence, call: Candidat
     reward = worth.of(sequence.key.candidate, divergence)
     gathered.rewards[sequence.role].append(reward)
     if usable:
-        gathered.samples.append(Sample(sequence, reward, episode_group(worth.episode), call, teacher_T, values_T))
+        gathered.samples.append(Sample(sequence, reward, teacher_T, values_T))
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,13 +75,14 @@ class RewardMix(StrictModel):
         """Weigh the parts.
 
         Args:
-            parts: a value for every name in `weights`.
+            parts: a value for every name in `weights`, and for no other.
             divergence: of the sequence from the teacher; None if it was not scored, which costs nothing.
         """
         outcome = sum(weight * parts[part] for part, weight in self.weights.items())
         if not well_formed and self.invalid_format is not None:
             outcome = self.invalid_format
-        shown = {part: parts[part] for part in self.weights} | {"well_formed": float(well_formed)}
+        shown = {**parts, "well_formed": float(well_formed)}
         if divergence is None:
             return Reward(shown, outcome, 0.0)
-        return Reward(shown | {"teacher_divergence": divergence}, outcome, self.teacher_kl * divergence)
+        shown["teacher_divergence"] = divergence
+        return Reward(shown, outcome, self.teacher_kl * divergence)

@@ -21,6 +21,8 @@ class TokenSequence:
 
     key: SequenceKey
     role: str
+    call: int
+    """Index of the call that sampled the last turn, into the agent's `calls`."""
     ids_T: IntArray
     """Exactly what the engine was given and returned; the last token is the last that was sampled."""
     trainable_T: BoolArray
@@ -50,6 +52,8 @@ def agent_sequences(episode: Episode, transcript: Transcript, *, logprobs_requir
     history, candidates = _split(transcript, where)
     if not candidates:
         return []
+    call = candidates[0].call
+    assert call is not None
     shared_ids = _ids(history, where)
     sequences = []
     for number, span in enumerate(candidates):
@@ -64,7 +68,7 @@ def agent_sequences(episode: Episode, transcript: Transcript, *, logprobs_requir
                     old_logprobs_T[start:end] = _recorded_logprobs(part, end - start, where)
         key = SequenceKey(episode.question_key, episode.sample, transcript.agent, number)
         trained = trainable_T.nonzero()[0]
-        sequences.append(TokenSequence(key, transcript.role, ids_T, trainable_T, old_logprobs_T, trained))
+        sequences.append(TokenSequence(key, transcript.role, call, ids_T, trainable_T, old_logprobs_T, trained))
     return sequences
 
 

@@ -18,7 +18,6 @@ from searchparty.credit.reward_mix import Reward
 from searchparty.credit.sequences import TokenSequence
 from searchparty.credit.strict import StrictModel
 from searchparty.credit.types import FloatArray
-from searchparty.episodes.groups import CandidateGroup, EpisodeGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +26,6 @@ class Sample:
 
     sequence: TokenSequence
     reward: Reward
-    episode_group: EpisodeGroup
-    candidate_group: CandidateGroup
     teacher_logprobs_T: FloatArray | None = None
     """None if the teacher did not score the sequence."""
     values_T: FloatArray | None = None

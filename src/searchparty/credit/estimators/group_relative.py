@@ -9,6 +9,7 @@ import numpy as np
 
 from searchparty.credit.estimators.base import Estimates, Estimator, GroupCounts, Sample, per_token
 from searchparty.credit.reductions import numbered
+from searchparty.episodes.groups import CandidateGroup, EpisodeGroup
 
 EQUAL_WITHIN = 1e-6
 """Outcomes closer than this to their group's mean count as equal, so that rounding is not taken for a difference."""
@@ -44,10 +45,15 @@ class GroupRelative(Estimator):
         """See the class. Arrays with suffix `_S` have one entry per sample, `_G` per group."""
         if not samples:
             return Estimates([], groups=GroupCounts(0, 0, 0))
-        by_candidate = self.compare == "candidates"
-        group_S = numbered([sample.candidate_group if by_candidate else sample.episode_group for sample in samples])
-        keys = [sample.sequence.key for sample in samples]
-        vote_S = numbered([key if by_candidate else (key.question_key, key.sample) for key in keys])
+        sequences = [sample.sequence for sample in samples]
+        keys = [sequence.key for sequence in sequences]
+        if self.compare == "episodes":
+            group_S = numbered([EpisodeGroup(key.question_key) for key in keys])
+            vote_S = numbered([(key.question_key, key.sample) for key in keys])
+        else:
+            calls = [(one.key.question_key, one.key.sample, one.key.agent, one.call) for one in sequences]
+            group_S = numbered([CandidateGroup(*call) for call in calls])
+            vote_S = numbered(keys)
         share_S = 1.0 / np.bincount(vote_S)[vote_S]
         votes_G = np.rint(np.bincount(group_S, weights=share_S))
 
@@ -68,6 +74,6 @@ class GroupRelative(Estimator):
             scale_G[teaches_G] = 1.0 / np.sqrt(variance_G)
         advantage_S = self.coefficient * (total_S - mean_G[group_S]) * scale_G[group_S]
         advantages = [
-            per_token(sample.sequence, float(advantage)) for sample, advantage in zip(samples, advantage_S, strict=True)
+            per_token(sequence, advantage) for sequence, advantage in zip(sequences, advantage_S.tolist(), strict=True)
         ]
         return Estimates(advantages, groups=GroupCounts(len(votes_G), int(single_G.sum()), int((equal_G & ~single_G).sum())))
