@@ -106,6 +106,12 @@ def _prompt(role: str, recipe: TeamRecipe, team: type[Team]) -> Prompt:
     if own.prompt is not None:
         return load_prompt(own.prompt)
     name = team.prompts[role]
+    if recipe.prompts == "world":
+        from searchparty.world.prompting import world_prompt
+
+        return world_prompt(name)
+    if recipe.prompts is not None:
+        return load_prompt(Path(recipe.prompts) / f"{name.removesuffix('.yaml')}.yaml")
     if name.endswith((".yaml", ".yml")):
         return load_prompt(Path(inspect.getfile(team)).parent / name)
     return built_in_prompt(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,7 +12,7 @@ from searchparty.errors import UserError
 from searchparty.models.bytes import ByteTokenizer
 from searchparty.models.chat import ChatFormat
 from searchparty.models.chatml import ChatMLChat
-from searchparty.models.scripted import ScriptedEngine
+from searchparty.models.scripted import Script, ScriptedEngine
 from searchparty.models.types import Engine, Tokenizer
 
 FORMS = "smollm2, a Hugging Face name (owner/model), a model folder, a .gguf file, http://host:port/v1 or scripted:default"
@@ -84,14 +85,22 @@ def load_tokenizer(spec: str, tokenizer: str | None = None) -> Tokenizer | None:
 
 
 def _scripted(spec: str) -> Model:
+    """A script by name; `NAME@FOLDER` is one that knows the generated world in that folder."""
     from searchparty.models.scripted_roles import SCRIPTS
 
-    script = SCRIPTS.get(spec.removeprefix("scripted:"))
-    if script is None:
-        raise UserError(
-            f"--model {spec}: no such script; there are: {', '.join(f'scripted:{name}' for name in sorted(SCRIPTS))}"
-        )
-    return Model(spec, spec, ScriptedEngine(script), ChatMLChat(), None)
+    name, _, folder = spec.removeprefix("scripted:").partition("@")
+    scripts: Mapping[str, Script] = SCRIPTS
+    identity = spec
+    if folder:
+        from searchparty.world import load_world, world_scripts
+        from searchparty.world.storing import world_digest
+
+        world = load_world(Path(folder))
+        scripts, identity = world_scripts(world), f"scripted:{name} {world_digest(world)}"
+    if name not in scripts:
+        there = ", ".join(f"scripted:{name}{'@' + folder if folder else ''}" for name in sorted(scripts))
+        raise UserError(f"--model {spec}: no such script; there are: {there}")
+    return Model(spec, identity, ScriptedEngine(scripts[name]), ChatMLChat(), None)
 
 
 def model_folder(spec: str) -> Path:
