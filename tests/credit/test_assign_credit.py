@@ -116,9 +116,7 @@ def test_an_episode_that_is_there_twice_is_refused() -> None:
 
 
 def test_a_role_that_the_plan_does_not_name_is_refused_by_name() -> None:
-    with pytest.raises(
-        UserError, match=r"credit\.roles: the team hierarchical has a role leader, which the plan does not name"
-    ):
+    with pytest.raises(UserError, match=r"credit\.roles: the team hierarchical has a role leader"):
         assign_credit([hierarchical()], CHAINED_RL, judge(hierarchical()))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from pydantic import Field, model_validator
 
@@ -60,16 +59,16 @@ class RewardMix(StrictModel):
         """Whether any part has a weight, the KL penalty aside."""
         return any((self.exact_match, self.team_result, self.behaviour, self.assignment, *self.given.values()))
 
-    @cached_property
+    @property
     def weights(self) -> dict[str, float]:
         """Part to weight, for the parts that count."""
-        own = {
-            "exact_match": self.exact_match,
-            "team_result": self.team_result,
-            "behaviour": self.behaviour,
-            "assignment": self.assignment,
-        }
-        return {part: weight for part, weight in {**own, **self.given}.items() if weight}
+        own = (
+            ("exact_match", self.exact_match),
+            ("team_result", self.team_result),
+            ("behaviour", self.behaviour),
+            ("assignment", self.assignment),
+        )
+        return {part: weight for part, weight in (*own, *self.given.items()) if weight}
 
     def mix(self, parts: Mapping[str, float], *, well_formed: bool, divergence: float | None) -> Reward:
         """Weigh the parts.
