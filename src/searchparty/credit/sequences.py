@@ -15,7 +15,7 @@ from searchparty.episodes.types import Episode, Span, SpanKind, Transcript
 from searchparty.errors import UserError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TokenSequence:
     """One agent's history up to and with one candidate of its last turn."""
 
@@ -54,18 +54,17 @@ def agent_sequences(episode: Episode, transcript: Transcript, *, logprobs_requir
         return []
     call = candidates[0].call
     assert call is not None
-    shared_ids = _ids(history, where)
+    ids, trainable, logprobs, ends = _side_by_side([*history, *candidates], where, logprobs_required)
+    shared = ends[len(history)]
     sequences = []
-    for number, span in enumerate(candidates):
-        ids_T = np.concatenate([shared_ids, _ids([span], where)])
-        trainable_T, old_logprobs_T = np.zeros(len(ids_T), dtype=np.bool_), np.zeros(len(ids_T), dtype=np.float32)
-        end = 0 if number == 0 else len(shared_ids)
-        for part in [*history, span] if number == 0 else [span]:
-            start, end = end, end + len(part.ids or ())
-            if part.kind is SpanKind.ACTION:
-                trainable_T[start:end] = True
-                if logprobs_required:
-                    old_logprobs_T[start:end] = _recorded_logprobs(part, end - start, where)
+    for number in range(len(candidates)):
+        own = slice(ends[len(history) + number], ends[len(history) + number + 1])
+        if number == 0:
+            ids_T, trainable_T, old_logprobs_T = ids[: own.stop], trainable[: own.stop], logprobs[: own.stop]
+        else:
+            ids_T = np.concatenate([ids[:shared], ids[own]])
+            trainable_T, old_logprobs_T = np.zeros(len(ids_T), dtype=np.bool_), np.zeros(len(ids_T), dtype=np.float32)
+            trainable_T[shared:], old_logprobs_T[shared:] = trainable[own], logprobs[own]
         key = SequenceKey(episode.question_key, episode.sample, transcript.agent, number)
         trained = trainable_T.nonzero()[0]
         sequences.append(TokenSequence(key, transcript.role, call, ids_T, trainable_T, old_logprobs_T, trained))
@@ -92,7 +91,7 @@ def _split(transcript: Transcript, where: str) -> tuple[list[Span], list[Span]]:
     candidates = last_turn_taken(transcript)
     if not candidates:
         return [], []
-    first = next(number for number, span in enumerate(transcript.spans) if span is candidates[0])
+    first = [span is candidates[0] for span in transcript.spans].index(True)
     history = transcript.spans[:first]
     side_by_side = transcript.spans[first : first + len(candidates)]
     if [span.candidate for span in side_by_side] != list(range(len(candidates))):
@@ -102,9 +101,13 @@ def _split(transcript: Transcript, where: str) -> tuple[list[Span], list[Span]]:
     return history, candidates
 
 
-def _ids(spans: Sequence[Span], where: str) -> IntArray:
-    """The token ids of consecutive spans."""
+def _side_by_side(
+    spans: Sequence[Span], where: str, logprobs_required: bool
+) -> tuple[IntArray, BoolArray, FloatArray, list[int]]:
+    """All spans one after another: ids, which were sampled, their log-probabilities, and bounds. Span n is at
+    `ends[n] : ends[n + 1]`."""
     ids: list[int] = []
+    ends = [0]
     for span in spans:
         if span.ids is None:
             raise UserError(
@@ -112,7 +115,14 @@ def _ids(spans: Sequence[Span], where: str) -> IntArray:
                 "token ids"
             )
         ids += span.ids
-    return np.fromiter(ids, np.int32, len(ids))
+        ends.append(len(ids))
+    trainable, logprobs = np.zeros(len(ids), dtype=np.bool_), np.zeros(len(ids), dtype=np.float32)
+    for span, start, end in zip(spans, ends[:-1], ends[1:], strict=True):
+        if span.kind is SpanKind.ACTION:
+            trainable[start:end] = True
+            if logprobs_required:
+                logprobs[start:end] = _recorded_logprobs(span, end - start, where)
+    return np.fromiter(ids, np.int32, len(ids)), trainable, logprobs, ends
 
 
 def _recorded_logprobs(span: Span, length: int, where: str) -> Sequence[float]:

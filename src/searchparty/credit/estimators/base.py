@@ -20,7 +20,7 @@ from searchparty.credit.strict import StrictModel
 from searchparty.credit.types import FloatArray
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sample:
     """One sequence of a role with all that may be known of it. Log-probabilities and values are finite at trainable tokens."""
 
