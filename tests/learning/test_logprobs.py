@@ -43,6 +43,22 @@ def test_chunks_give_the_values_and_gradients_of_the_plain_computation(monkeypat
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)
 
 
+def test_without_a_temperature_it_is_one():
+    hidden, weight, ids, _ = inputs()
+    for found, expected in zip(
+        token_logprobs(hidden, weight, ids), plain(hidden, weight, ids, torch.ones(TOKENS)), strict=True
+    ):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-6)
+
+
+def test_scores_far_apart_neither_overflow_nor_vanish():
+    hidden, weight, ids, _ = inputs()
+    for found, expected in zip(
+        token_logprobs(hidden * 1e3, weight, ids), plain(hidden * 1e3, weight, ids, torch.ones(TOKENS)), strict=True
+    ):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-2)
+
+
 def test_a_frozen_output_layer_gets_no_gradient():
     hidden, weight, ids, temperature = inputs()
     weight.requires_grad_(False)

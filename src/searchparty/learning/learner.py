@@ -198,10 +198,11 @@ class Learner:
         sums.add_mismatch(role_indices(row, sums), row.gather(lambda example: example.sampler_logprobs_T), logprobs_N)
 
     def _logprobs(self, row: PackedRow[Any], hidden: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        temperatures = {sequence.role: self.settings.temperature(sequence.role) for sequence in row.sequences}
-        temperature_S = torch.tensor([temperatures[sequence.role] for sequence in row.sequences], device=hidden.device)
-        weight = self._packed.head.weight
-        return token_logprobs(hidden, weight, row.target_N, temperature_S[row.sequence_N], compiled=self.settings.compiled)
+        temperatures = [self.settings.temperature(sequence.role) for sequence in row.sequences]
+        temperature_N = None
+        if any(temperature != 1 for temperature in temperatures):
+            temperature_N = torch.tensor(temperatures, device=hidden.device)[row.sequence_N]
+        return token_logprobs(hidden, self._packed.head.weight, row.target_N, temperature_N, compiled=self.settings.compiled)
 
     def _clear_gradients(self) -> None:
         for part in self.trained.values():

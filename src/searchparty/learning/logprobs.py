@@ -24,7 +24,7 @@ def token_logprobs(
     hidden_NH: torch.Tensor,
     weight_VH: torch.Tensor,
     ids_N: torch.Tensor,
-    temperature_N: torch.Tensor,
+    temperature_N: torch.Tensor | None = None,
     *,
     compiled: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -33,22 +33,28 @@ def token_logprobs(
     Args:
         hidden_NH: the state that predicts each token.
         weight_VH: the output layer.
-        temperature_N: sampling temperature at each token, above 0; results are those of the distribution sampled from.
+        temperature_N: sampling temperature at each token, above 0, float32; results are those of the distribution sampled from.
+            None means 1 everywhere, which spares a pass over the logits.
         compiled: whether element-wise work on a chunk is fused; worth it on a GPU only.
     """
     statistics: tuple[torch.Tensor, torch.Tensor]
-    statistics = _TokenLogprobs.apply(hidden_NH, weight_VH, ids_N, temperature_N.float(), compiled)  # type: ignore[no-untyped-call]
+    statistics = _TokenLogprobs.apply(hidden_NH, weight_VH, ids_N, temperature_N, compiled)  # type: ignore[no-untyped-call]
     return statistics
 
 
 class _TokenLogprobs(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, ids: torch.Tensor, temperature: torch.Tensor, compiled: bool
+        ctx: Any,
+        hidden: torch.Tensor,
+        weight: torch.Tensor,
+        ids: torch.Tensor,
+        temperature: torch.Tensor | None,
+        compiled: bool,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         statistics = _fused(_statistics, compiled)
         parts = [
-            statistics(hidden[chunk] @ weight.T, ids[chunk], temperature[chunk])
+            statistics(hidden[chunk] @ weight.T, ids[chunk], _part(temperature, chunk))
             for chunk in _chunks(len(ids), len(weight), hidden.device)
         ]
         logprobs, normalizers, entropies = (torch.cat(column) for column in zip(*parts, strict=True))
@@ -61,16 +67,21 @@ class _TokenLogprobs(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         hidden, weight, ids, temperature, normalizers, entropies = ctx.saved_tensors
         of_logprob, of_entropy = gradients
-        zero = torch.zeros_like(entropies)
-        of_logprob = zero if of_logprob is None else of_logprob
+        if of_logprob is None:
+            of_logprob = torch.zeros_like(entropies)
         gradient = _fused(_logit_gradient, ctx.compiled)
         of_hidden = torch.empty_like(hidden)
         of_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
         for chunk in _chunks(len(ids), len(weight), hidden.device):
             of_logits = gradient(
-                hidden[chunk] @ weight.T, ids[chunk], temperature[chunk], normalizers[chunk], entropies[chunk],
-                of_logprob[chunk], None if of_entropy is None else of_entropy[chunk],
-            )  # fmt: skip
+                hidden[chunk] @ weight.T,
+                ids[chunk],
+                _part(temperature, chunk),
+                normalizers[chunk],
+                entropies[chunk],
+                of_logprob[chunk],
+                _part(of_entropy, chunk),
+            )
             of_hidden[chunk] = of_logits @ weight
             if of_weight is not None:
                 of_weight += of_logits.T @ hidden[chunk]
@@ -78,30 +89,47 @@ class _TokenLogprobs(torch.autograd.Function):
 
 
 def _statistics(
-    logits: torch.Tensor, ids: torch.Tensor, temperature: torch.Tensor
+    logits: torch.Tensor, ids: torch.Tensor, temperature: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Log-probability of the ids, logarithm of the normalizer, and entropy."""
-    scaled = logits.float() / temperature[:, None]
-    normalizer = scaled.logsumexp(dim=-1)
-    logprob = scaled.gather(1, ids[:, None])[:, 0] - normalizer
-    mean_score = ((scaled - normalizer[:, None]).exp() * scaled).sum(dim=-1)
-    return logprob, normalizer, normalizer - mean_score
+    scores = _scores(logits, temperature)
+    largest = scores.amax(dim=-1)
+    powers = (scores - largest[:, None]).exp_()
+    total = powers.sum(dim=-1)
+    normalizer = largest + total.log()
+    mean_score = torch.linalg.vecdot(powers, scores) / total
+    return scores.gather(1, ids[:, None])[:, 0] - normalizer, normalizer, normalizer - mean_score
 
 
 def _logit_gradient(
-    logits: torch.Tensor, ids: torch.Tensor, temperature: torch.Tensor, normalizer: torch.Tensor, entropy: torch.Tensor,
-    of_logprob: torch.Tensor, of_entropy: torch.Tensor | None,
-) -> torch.Tensor:  # fmt: skip
-    """Gradient with respect to the undivided logits, in their own precision."""
-    logprobs = logits.float() / temperature[:, None] - normalizer[:, None]
-    is_id = torch.arange(logits.shape[1], device=ids.device) == ids[:, None]
-    factor = (
-        -of_logprob[:, None]
-        if of_entropy is None
-        else -of_logprob[:, None] - of_entropy[:, None] * (logprobs + entropy[:, None])
-    )
-    gradient = logprobs.exp() * factor + is_id * of_logprob[:, None]
-    return (gradient / temperature[:, None]).to(logits.dtype)
+    logits: torch.Tensor,
+    ids: torch.Tensor,
+    temperature: torch.Tensor | None,
+    normalizer: torch.Tensor,
+    entropy: torch.Tensor,
+    of_logprob: torch.Tensor,
+    of_entropy: torch.Tensor | None,
+) -> torch.Tensor:
+    """Gradient with respect to the logits before division by the temperature, in their own precision."""
+    if temperature is not None:
+        of_logprob = of_logprob / temperature
+        of_entropy = None if of_entropy is None else of_entropy / temperature
+    logprobs = _scores(logits, temperature) - normalizer[:, None]
+    if of_entropy is None:
+        gradient = logprobs.exp_().mul_(-of_logprob[:, None])
+    else:
+        probabilities = logprobs.exp()
+        gradient = logprobs.mul_(-of_entropy[:, None]).sub_((of_logprob + of_entropy * entropy)[:, None]).mul_(probabilities)
+    return gradient.scatter_add_(1, ids[:, None], of_logprob[:, None].to(gradient.dtype)).to(logits.dtype)
+
+
+def _scores(logits: torch.Tensor, temperature: torch.Tensor | None) -> torch.Tensor:
+    scores = logits.float()
+    return scores if temperature is None else scores / temperature[:, None]
+
+
+def _part(tensor: torch.Tensor | None, chunk: slice) -> torch.Tensor | None:
+    return None if tensor is None else tensor[chunk]
 
 
 @cache

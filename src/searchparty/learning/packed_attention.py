@@ -7,7 +7,6 @@ elsewhere each sequence is attended to by itself. Neither ever holds a mask of [
 from __future__ import annotations
 
 import inspect
-from itertools import pairwise
 from typing import Any, cast
 
 import torch
@@ -96,15 +95,18 @@ def _one_by_one(
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
+    lengths = bounds.diff().tolist()
     outputs = []
-    for begin, end in pairwise(bounds.tolist()):
-        here = (slice(None), slice(None), slice(begin, end))
-        mask = None
-        if window is not None and end - begin > window:
-            distance = torch.arange(end - begin, device=query.device)
-            distance = distance[:, None] - distance[None, :]
-            mask = (distance >= 0) & (distance < window)
-        outputs.append(
-            scaled_dot_product_attention(query[here], key[here], value[here], mask, 0.0, mask is None, scale=scaling)
-        )
+    for part in zip(*(torch.split(tensor, lengths, dim=2) for tensor in (query, key, value)), strict=True):
+        mask = None if window is None else _window_mask(part[0].shape[2], window, query.device)
+        outputs.append(scaled_dot_product_attention(part[0], part[1], part[2], mask, 0.0, mask is None, scale=scaling))
     return torch.cat(outputs, dim=2).transpose(1, 2)
+
+
+def _window_mask(length: int, window: int, device: torch.device) -> torch.Tensor | None:
+    """Which tokens each one sees [length, length]; None if the window holds them all."""
+    if length <= window:
+        return None
+    place = torch.arange(length, device=device)
+    distance = place[:, None] - place[None, :]
+    return (distance >= 0) & (distance < window)
