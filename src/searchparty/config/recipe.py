@@ -103,8 +103,8 @@ class TeamRecipe(Strict):
     index: str | None = None
     """Folder of an index, or address of a retriever; teams without retrieval need none."""
     prompts: str | None = None
-    """A folder of prompt files with the names of the team's own ones, or `world` for the compact prompts of the generated world;
-    None takes the team's own."""
+    """A folder of prompt files with the names of the team's own ones, or `world` for the compact prompts of the generated
+    world; None takes the team's own."""
     seed: int = 0
     sampling: SamplingSpec = SamplingSpec()
     roles: dict[str, RoleSpec] = {}
