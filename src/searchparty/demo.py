@@ -101,7 +101,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     last = options.output / summaries[-1].team
-    episodes = RunDirectory(last).read_latest_episodes().values()
+    episodes = RunDirectory(last).latest(lambda episode: episode).values()
     console.print(f"\nOne episode of the team {summaries[-1].team}; what an agent wrote is marked ▶:")
     console.print(draw_episode(max(episodes, key=lambda episode: len(episode.agents))))
     console.print(*team_tables(summaries), sep="\n")

@@ -25,6 +25,8 @@ def require_file(path: Path) -> Path:
         raise UserError(f"{path}: no such file; check the path")
     if path.is_dir():
         raise UserError(f"{path}: is a folder, a file is needed")
+    if not os.access(path, os.R_OK):
+        raise UserError(f"{path}: may not be read; check its permissions")
     if path.stat().st_size == 0:
         raise UserError(f"{path}: the file is empty; was its download or conversion cut off?")
     return path
@@ -61,7 +63,7 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in read_lines(path):
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{path}:{number}: not valid JSON ({error}); repair or remove this line") from None
         if not isinstance(record, dict):
             raise UserError(f"{path}:{number}: a JSON object is needed on each line, found {type(record).__name__}")

@@ -25,7 +25,7 @@ def test_the_demo_runs_four_teams_and_says_where_everything_is_and_may_be_repeat
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         for team in ("direct", "rag", "chained", "hierarchical"):
-            assert len(RunDirectory(tmp_path / "demo" / team).read_latest_episodes()) == 6
+            assert len(RunDirectory(tmp_path / "demo" / team).latest(lambda episode: episode)) == 6
             assert f"--team {team}" in done.stdout
         assert "quality: macro over datasets" in done.stdout
         assert "wrote ▶" in done.stdout

@@ -8,6 +8,8 @@ WIDTH_OUTSIDE_TERMINALS = 110
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """A console for standard output or standard error."""
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=WIDTH_OUTSIDE_TERMINALS)
+    """A console for standard output or standard error. It reads no markup: what it prints may come from anywhere."""
+    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = WIDTH_OUTSIDE_TERMINALS
+    return console

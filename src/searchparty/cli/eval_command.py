@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 from pathlib import Path
 
@@ -29,6 +30,7 @@ def run(options: argparse.Namespace) -> int:
     from searchparty.cli.progress import EpisodeProgress
     from searchparty.config.recipe import EvalRecipe
     from searchparty.evaluation.run import evaluate
+    from searchparty.evaluation.run_directory import RunDirectory
     from searchparty.evaluation.table import print_summary
 
     recipe = recipe_from(options, EvalRecipe, questions=options.questions, samples=options.samples, limit=options.limit)
@@ -38,6 +40,9 @@ def run(options: argparse.Namespace) -> int:
         )
         summary = asyncio.run(work)
     print_summary(summary, make_console())
+    skipped = json.loads(RunDirectory(options.output).environment_file.read_text(encoding="utf-8"))["skipped_records"]
+    if skipped:
+        print(f"{len(skipped)} records of {recipe.questions} are no questions, the first: {skipped[0]}", file=sys.stderr)
     print(f"run directory: {options.output}  (read it: searchparty show {options.output})")
     failed = summary.behaviour["all"].service_failures
     if failed:

@@ -68,12 +68,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ServiceFailure as error:
         print(f"searchparty: error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("searchparty: interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f"searchparty: error: {error.filename or 'system'}: {error.strerror or error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("searchparty: interrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

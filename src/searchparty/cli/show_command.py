@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.table import Table
 
     from searchparty.config.recipe import EvalRecipe
+    from searchparty.episodes.picture import DecodeToken
     from searchparty.episodes.types import Episode
     from searchparty.evaluation.run_directory import RunDirectory
+
+EpisodeId = tuple[str, int]
+"""Question key and sample."""
+Row = tuple[str, str, int, str | None]
+"""Question, stop reason, searches, answer."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run_directory", type=Path, metavar="RUN")
     parser.add_argument("--question", metavar="ID", help="the episodes of this question (id, or dataset/id)")
-    parser.add_argument("--episode", type=int, metavar="N", help="the N-th episode of the list")
+    parser.add_argument("--episode", type=int, metavar="N", help="the N-th episode of the run, or of the question")
     parser.add_argument("--tokens", action="store_true", help="list every token: id, text, log-probability")
     parser.add_argument("--prompts", action="store_true", help="print system messages and worked examples in full")
     parser.add_argument("--limit", type=int, default=40, metavar="N", help="length of the list (default 40)")
@@ -34,71 +39,91 @@ def run(options: argparse.Namespace) -> int:
 
     directory = RunDirectory(options.run_directory)
     recipe = directory.read_recipe()
-    episodes = list(directory.read_latest_episodes().values())
-    if not episodes:
+    rows = directory.latest(_row)
+    if not rows:
         raise UserError(f"{options.run_directory}: no episode has ended yet; continue the run with --resume")
     console = make_console()
-    chosen = _choose(episodes, options)
+    chosen = _choose(list(rows), options)
     if chosen is None:
-        _list(episodes, directory, options.limit, console)
+        console.print(_table(rows, directory, options.limit))
+        if len(rows) > options.limit:
+            console.print(f"{len(rows) - options.limit} more: --limit {len(rows)}")
+        console.print(f"read one: searchparty show {directory.path} --episode 1")
         return 0
-    decode = _decoder(recipe) if options.tokens else None
-    for episode in chosen:
+    decode = _decoders(recipe, set(recipe.roles)) if options.tokens else None
+    wanted = directory.latest(lambda episode: episode if (episode.question_key, episode.sample) in chosen else None)
+    for key in chosen:
+        episode = wanted[key]
+        assert episode is not None
         console.print(draw_episode(episode, prompts=options.prompts, tokens=options.tokens, decode=decode))
     return 0
 
 
-def _choose(episodes: list[Episode], options: argparse.Namespace) -> list[Episode] | None:
+def _row(episode: Episode) -> Row:
+    from searchparty.evaluation.scoring import extract_answers
+
+    answers = extract_answers(episode)
+    return episode.question, episode.stop_reason.value, len(episode.retrievals), answers[0][0] if answers else None
+
+
+def _choose(keys: list[EpisodeId], options: argparse.Namespace) -> list[EpisodeId] | None:
+    """The episodes that the options name; None for the list of all."""
     from searchparty.errors import UserError
 
-    if options.episode is not None:
-        if not 1 <= options.episode <= len(episodes):
-            raise UserError(f"--episode {options.episode}: the run has the episodes 1 to {len(episodes)}")
-        return [episodes[options.episode - 1]]
+    of = "the run"
     if options.question is not None:
-        wanted = options.question
-        found = [episode for episode in episodes if wanted in (episode.question_key, episode.question_key.partition("/")[2])]
-        if not found:
+        wanted, of = options.question, f"question {options.question}"
+        keys = [key for key in keys if wanted in (key[0], key[0].partition("/")[2])]
+        if not keys:
             raise UserError(
-                f"--question {wanted}: the run has no such question; list them with: searchparty show {options.run_directory}"
+                f"--question {wanted}: the run has none of that id; list all: searchparty show {options.run_directory}"
             )
-        return found
-    return episodes if len(episodes) == 1 else None
+    if options.episode is not None:
+        if not 1 <= options.episode <= len(keys):
+            raise UserError(f"--episode {options.episode}: {of} has the episodes 1 to {len(keys)}")
+        return [keys[options.episode - 1]]
+    return keys if options.question is not None or len(keys) == 1 else None
 
 
-def _list(episodes: list[Episode], directory: RunDirectory, limit: int, console: Console) -> None:
+def _table(rows: dict[EpisodeId, Row], directory: RunDirectory, limit: int) -> Table:
     from rich.box import SIMPLE
     from rich.table import Table
     from rich.text import Text
 
     from searchparty.episodes.printable import printable
-    from searchparty.evaluation.scoring import extract_answers
 
     golds = {question.key: question.golden_answers for question in directory.read_questions()}
     table = Table(
-        title=f"{len(episodes)} episodes", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False, expand=True
+        title=f"{len(rows)} episodes", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False, expand=True
     )
-    for name, ratio in (("", 1), ("question", 9), ("ended", 4), ("searches", 2), ("answer", 4), ("golden answer", 4)):
+    columns = (("", 1), ("question", 9), ("ended", 4), ("searches", 2), ("answer", 4), ("golden answer", 4))
+    for name, ratio in columns:
         table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=ratio)
-    for number, episode in enumerate(episodes[:limit], start=1):
-        answers = extract_answers(episode)
-        answer = answers[0][0] if answers else None
-        golden = " | ".join(golds.get(episode.question_key, ())[:2])
-        searches = str(len(episode.retrievals))
-        cells = [str(number), episode.question, episode.stop_reason.value, searches, answer or "–", golden]
+    for number, ((key, _), (question, ended, searches, answer)) in enumerate(list(rows.items())[:limit], start=1):
+        cells = [str(number), question, ended, str(searches), answer or "–", " | ".join(golds.get(key, ())[:2])]
         table.add_row(*[Text(printable(cell)) for cell in cells])
-    console.print(table)
-    if len(episodes) > limit:
-        console.print(f"{len(episodes) - limit} more: --limit {len(episodes)}")
-    console.print(f"read one: searchparty show {directory.path} --episode 1")
+    return table
 
 
-def _decoder(recipe: EvalRecipe) -> Callable[[int], str] | None:
+def _decoders(recipe: EvalRecipe, roles: set[str]) -> DecodeToken:
+    """Token texts by role, as far as the tokenizers can be loaded; an empty text for the rest."""
     from searchparty.errors import UserError
     from searchparty.models.loading import load_tokenizer
+    from searchparty.models.types import Tokenizer
 
-    try:
-        tokenizer = load_tokenizer(recipe.model.spec, recipe.model.tokenizer)
-    except UserError:
-        return None
-    return (lambda token: tokenizer.decode([token])) if tokenizer else None
+    def load(role: str | None) -> Tokenizer | None:
+        own = recipe.roles[role].model if role is not None else None
+        spec = own or recipe.model
+        try:
+            return load_tokenizer(spec.spec, spec.tokenizer)
+        except UserError:
+            return None
+
+    default = load(None)
+    by_role = {role: load(role) if recipe.roles[role].model else default for role in roles}
+
+    def decode(role: str, token: int) -> str:
+        tokenizer = by_role.get(role, default)
+        return tokenizer.decode([token]) if tokenizer is not None else ""
+
+    return decode

@@ -38,13 +38,20 @@ def load_recipe(recipe: type[R], path: Path | None, overrides: Sequence[str], se
         if fault:
             faults.append(fault)
     try:
-        made = recipe.model_validate(document)
-    except ValidationError as error:
-        faults += [_line(recipe, source, fault) for fault in error.errors()]
-        raise UserError(*faults) from None
+        made = parse_recipe(recipe, document, source)
+    except UserError as error:
+        raise UserError(*faults, *error.lines) from None
     if faults:
         raise UserError(*faults)
     return made
+
+
+def parse_recipe(recipe: type[R], document: Mapping[str, Any], source: str) -> R:
+    """The recipe that a document holds; `source` names it. Raises UserError with one line per fault."""
+    try:
+        return recipe.model_validate(document)
+    except ValidationError as error:
+        raise UserError(*[_line(recipe, source, fault) for fault in error.errors()]) from None
 
 
 def dump_recipe(recipe: BaseModel) -> str:

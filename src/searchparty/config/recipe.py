@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 class Strict(BaseModel):
@@ -38,6 +38,17 @@ class ModelSpec(Strict):
     max_batch_tokens: Annotated[int, Field(ge=1)] = 32768
     """For an in-process model: most tokens of all histories in one batch; the knob for memory."""
 
+    @model_validator(mode="after")
+    def _no_idle_key(self) -> ModelSpec:
+        """Refuse a key that this form of model would not look at."""
+        is_http, is_script = self.spec.startswith(("http://", "https://")), self.spec.startswith("scripted:")
+        idle = [] if is_http else ["tokenizer", "route", "model_name", "timeout"]
+        idle += ["device", "dtype", "max_batch_tokens"] if is_http or is_script else []
+        given = [key for key in idle if getattr(self, key) != type(self).model_fields[key].default]
+        if given:
+            raise ValueError(f"{', '.join(given)} means nothing for the model {self.spec}; remove it")
+        return self
+
 
 class SamplingSpec(Strict):
     """How tokens are drawn."""
@@ -49,6 +60,15 @@ class SamplingSpec(Strict):
     """0 means no limit."""
     max_tokens: Annotated[int, Field(ge=1)] = 512
     """Most tokens of one turn."""
+
+
+class SamplingChange(Strict):
+    """What of the sampling is different; what is not named stays as it is in the recipe."""
+
+    temperature: Annotated[float, Field(ge=0)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=0)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
 
 
 def _spec_from_text(value: Any) -> Any:
@@ -68,7 +88,7 @@ class RoleSpec(Strict):
     prompt: Path | None = None
     """A prompt file in place of the team's own."""
     model: ModelChoice | None = None
-    sampling: SamplingSpec | None = None
+    sampling: SamplingChange = SamplingChange()
 
 
 class TeamSpec(BaseModel):

@@ -16,8 +16,8 @@ from rich.tree import Tree
 from searchparty.episodes.printable import printable
 from searchparty.episodes.types import Episode, Retrieval, Span, SpanKind, Transcript
 
-DecodeToken = Callable[[int], str]
-"""Token id to its text."""
+DecodeToken = Callable[[str, int], str]
+"""Role and token id to the token's text; empty if it is unknown."""
 
 STYLES = {SpanKind.PROMPT: "dim", SpanKind.OBSERVATION: "", SpanKind.ACTION: "bold green"}
 MARKS = {SpanKind.PROMPT: "prompt ", SpanKind.OBSERVATION: "saw   │", SpanKind.ACTION: "wrote ▶"}
@@ -84,17 +84,18 @@ def _draw_agent(
     for span in transcript.spans:
         parts.append(draw_span(span, prompts=prompts))
         if tokens:
-            parts.append(_draw_tokens(span, decode))
+            parts.append(_draw_tokens(span, transcript.role, decode))
     parts += [draw_search(retrieval) for retrieval in episode.retrievals if retrieval.agent == transcript.agent]
     return Group(*parts)
 
 
-def _draw_tokens(span: Span, decode: DecodeToken | None) -> Text:
+def _draw_tokens(span: Span, role: str, decode: DecodeToken | None) -> Text:
     if span.ids is None:
         return Text("        no token ids: the model exchanges text only", style="dim")
     words = []
     for position, token in enumerate(span.ids):
-        text = f"{printable(decode(token))!r}" if decode else ""
+        piece = decode(role, token) if decode else ""
+        text = f"{printable(piece)!r}" if piece else ""
         logprob = f" {span.logprobs[position]:.3f}" if span.logprobs is not None else ""
         words.append(f"{token}{text}{logprob}")
     return Text(f"        {len(span.ids)} tokens: " + " · ".join(words), style="dim")

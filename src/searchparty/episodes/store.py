@@ -27,9 +27,12 @@ class EpisodeWriter:
     """Appends episodes to a file, which it locks. Opening an existing file first removes a torn last line."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        self._stream = path.open("ab+", buffering=0)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._stream = path.open("ab+", buffering=0)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be written ({error.strerror}); check its permissions") from None
         try:
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

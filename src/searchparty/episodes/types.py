@@ -104,6 +104,8 @@ class Transcript:
     """The agent that gave it its task; None for the first."""
     spans: list[Span] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    """The tags that the role may write: its turns are read with them, whoever reads."""
     starts_in_thinking: bool = False
     """Whether the model's template opens `<think>` in the prompt, so that each turn begins inside it."""
     end: AgentEnd = AgentEnd.LEFT

@@ -6,7 +6,7 @@ ended, are played.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +22,10 @@ from searchparty.evaluation.scoring import ScoredEpisode, score_episode
 from searchparty.evaluation.staging import Models, Stage, set_stage
 from searchparty.evaluation.summary import RunSummary, summarise
 from searchparty.files import atomic_output, write_json
-from searchparty.questions import read_questions
+from searchparty.questions import load_questions
 from searchparty.questions.types import Question
 from searchparty.teams.play import play
+from searchparty.teams.registry import find_team
 from searchparty.teams.workspace import run_together
 
 OnEpisode = Callable[[Episode, int, int], None]
@@ -39,9 +40,14 @@ class Attempt:
     sample: int
 
 
-def load_asked_questions(recipe: EvalRecipe) -> list[Question]:
-    """The questions of a recipe. Raises UserError for a file without questions or with a question that has no golden answer."""
-    questions = read_questions(recipe.questions, recipe.format)[: recipe.limit]
+def load_asked_questions(recipe: EvalRecipe) -> tuple[list[Question], list[str]]:
+    """The questions of a recipe, and a line for each record of the file that is no question.
+
+    Raises:
+        UserError: for a file without questions, or with a question that has no golden answer.
+    """
+    loaded = load_questions(recipe.questions, recipe.format)
+    questions = loaded.questions[: recipe.limit]
     if not questions:
         raise UserError(f"{recipe.questions}: holds no question")
     for question in questions:
@@ -49,7 +55,7 @@ def load_asked_questions(recipe: EvalRecipe) -> list[Question]:
             raise UserError(
                 f"{recipe.questions}: {question.key} has no golden answer, so it cannot be scored; use a split that has them"
             )
-    return questions
+    return questions, [f"{skipped.where}: {skipped.reason}" for skipped in loaded.skipped]
 
 
 async def evaluate(
@@ -74,29 +80,26 @@ async def evaluate(
     run = RunDirectory(directory)
     run.check_may_begin(resume=resume, overwrite=overwrite)
     scorer = scorer_named(recipe.scorer)
-    questions = load_asked_questions(recipe)
+    questions, skipped = load_asked_questions(recipe)
     stage = set_stage(recipe, models)
     try:
-        environment = describe_environment(
-            models={role: part.model.identity for role, part in stage.cast.items()},
-            retriever=stage.retriever.identity if stage.retriever else None,
-            questions_file=recipe.questions,
-        )
-        if resume:
-            run.check_same(recipe, environment)
-        else:
-            run.begin(recipe, questions, environment)
-        await _play_missing(run, recipe, stage, questions, on_episode)
+        environment = describe_environment(stage.describe(), recipe.questions, skipped)
+        with run.locked():
+            if resume:
+                run.check_same(recipe, environment)
+            else:
+                run.begin(recipe, questions, environment)
+            await _play_missing(run, recipe, stage, questions, on_episode)
+            return score_run(run, recipe, scorer)
     finally:
         await stage.close()
-    return score_run(run, recipe, scorer)
 
 
 async def _play_missing(
     run: RunDirectory, recipe: EvalRecipe, stage: Stage, questions: Sequence[Question], on_episode: OnEpisode
 ) -> None:
-    there = run.read_latest_episodes()
-    good = {key for key, episode in there.items() if not episode.stop_reason.is_service_failure}
+    endings = run.latest(lambda episode: episode.stop_reason)
+    good = {key for key, reason in endings.items() if not reason.is_service_failure}
     attempts = [Attempt(question, sample) for sample in range(recipe.samples) for question in questions]
     missing = iter([attempt for attempt in attempts if (attempt.question.key, attempt.sample) not in good])
     done = len(good)
@@ -122,17 +125,23 @@ def score_run(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer) -> RunSumma
         UserError: if episodes are missing, or belong to no question of the run.
     """
     questions = {question.key: question for question in run.read_questions()}
-    episodes = run.read_latest_episodes()
+    found = run.latest(lambda episode: _score(episode, questions, scorer, run))
     asked = [(key, sample) for sample in range(recipe.samples) for key in questions]
-    missing = [key for key in asked if key not in episodes]
+    missing = [key for key in asked if key not in found]
     if missing:
         raise UserError(f"{run.path}: {len(missing)} of {len(asked)} episodes are missing; finish the run with --resume first")
-    scored = [score_episode(episodes[key], questions[key[0]].golden_answers, scorer) for key in asked]
+    scored = [found[key] for key in asked]
     write_scores(run.scores_file, scored)
-    first = episodes[asked[0]]
-    summary = summarise(scored, team=first.team, model=recipe.model.spec, scorer=scorer.name, samples=recipe.samples)
+    team = find_team(recipe.team.name).name
+    summary = summarise(scored, team=team, model=recipe.model.spec, scorer=scorer.name, samples=recipe.samples)
     write_json(run.summary_file, orjson.loads(orjson.dumps(summary)))
     return summary
+
+
+def _score(episode: Episode, questions: Mapping[str, Question], scorer: Scorer, run: RunDirectory) -> ScoredEpisode:
+    if episode.question_key not in questions:
+        raise UserError(f"{run.episodes_file}: an episode of {episode.question_key}, which the run did not ask; was it edited?")
+    return score_episode(episode, questions[episode.question_key].golden_answers, scorer)
 
 
 def write_scores(path: Path, scored: Sequence[ScoredEpisode]) -> None:

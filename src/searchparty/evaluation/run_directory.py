@@ -10,20 +10,23 @@ summary.json           the run's numbers
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import platform
 import shutil
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from searchparty import __version__
-from searchparty.config.load import dump_recipe
+from searchparty.config.load import dump_recipe, parse_recipe
 from searchparty.config.recipe import EvalRecipe
 from searchparty.episodes.store import read_episodes
 from searchparty.episodes.types import Episode
@@ -32,8 +35,15 @@ from searchparty.files import atomic_output, read_json, write_json
 from searchparty.questions import read_questions, write_questions
 from searchparty.questions.types import Question
 
-MAY_CHANGE_ON_RESUME = ("concurrency", "retriever")
+T = TypeVar("T")
+
+MAY_CHANGE_ON_RESUME = ("concurrency", "retriever", "model.timeout", "model.max_batch_tokens", "model.device")
 """Parts of a recipe that change how long a run takes, not what it gives."""
+
+MUST_STAY = ("models", "chat", "prompts", "team", "retriever", "questions")
+"""Parts of the environment that a resumed run must find as they were. One that a server had not told is no difference."""
+
+OWN_NAMES = {"recipe.resolved.yaml", "environment.json", "questions.jsonl", "episodes", "scores.jsonl", "summary.json", ".lock"}
 
 
 @dataclass(frozen=True)
@@ -75,75 +85,139 @@ class RunDirectory:
         """Refuse before any work is done. An interrupted run is never lost to a repeated command.
 
         Raises:
-            UserError: the directory exists and neither flag is given; there is nothing to resume; or it is no run to overwrite.
+            UserError: a run is there and neither flag is given; there is nothing to resume; or the directory holds other files.
         """
         if resume and not self.is_run:
             raise UserError(f"{self.path}: nothing to resume here; leave out --resume to begin a run")
         if self.path.exists() and not self.path.is_dir():
             raise UserError(f"{self.path}: is a file; give a directory for the run")
-        if resume or not self.path.exists() or not any(self.path.iterdir()):
-            return
-        if not overwrite:
+        if self.is_run and not (resume or overwrite):
             raise UserError(f"{self.path}: already exists; add --resume to continue it or --overwrite to begin again")
-        if not self.is_run:
-            raise UserError(f"{self.path}: holds files but no run, so it is not overwritten; give another directory")
+        foreign = sorted(name for name in self._names() if name not in OWN_NAMES and not name.endswith(".tmp"))
+        if foreign and not self.is_run:
+            raise UserError(
+                f"{self.path}: holds other files ({foreign[0]}) but no run, so it is not overwritten; give another directory"
+            )
+
+    def _names(self) -> list[str]:
+        return [child.name for child in self.path.iterdir()] if self.path.is_dir() else []
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out while this one begins or continues the run. Raises UserError if one is at work there."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            stream = (self.path / ".lock").open("a")
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot be written ({error.strerror}); give another directory") from None
+        with stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(f"{self.path}: another process is writing this run; wait for it or stop it") from None
+            yield
 
     def begin(self, recipe: EvalRecipe, questions: list[Question], environment: dict[str, Any]) -> None:
-        """Write the files that say what the run is. The recipe comes last: where it is, a run was begun."""
-        if self.path.exists():
-            shutil.rmtree(self.path)
+        """Remove what an earlier run left, and write the files that say what this one is.
+
+        The recipe goes first and comes last: where it is, a run was begun. Files that are not a run's own stay.
+        """
+        self.recipe_file.unlink(missing_ok=True)
+        for name in OWN_NAMES - {".lock"}:
+            child = self.path / name
+            if child.is_dir():
+                shutil.rmtree(child)
+            else:
+                child.unlink(missing_ok=True)
         write_questions(self.questions_file, questions)
         write_json(self.environment_file, environment)
         with atomic_output(self.recipe_file) as stream:
             stream.write(dump_recipe(recipe))
 
     def check_same(self, recipe: EvalRecipe, environment: dict[str, Any]) -> None:
-        """Raises UserError, one line each, for what differs from the run that is to be continued."""
-        before = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
-        now = yaml.safe_load(dump_recipe(recipe))
-        then = read_json(self.environment_file, dict)
+        """Compare with the run that is to be continued, and write down what has become known since.
+
+        Raises:
+            UserError: one line for each difference.
+        """
+        before, now = _flat(self._recipe_document()), _flat(yaml.safe_load(dump_recipe(recipe)))
         faults = [
-            f"{self.path}: {key} was {before.get(key)!r}, is now {now[key]!r}; resume with what it was begun with"
-            for key in now
-            if key not in MAY_CHANGE_ON_RESUME and before.get(key) != now[key]
+            f"{self.path}: {key} was {before.get(key)!r}, is now {now.get(key)!r}; resume with what it was begun with"
+            for key in sorted(before.keys() | now.keys())
+            if before.get(key) != now.get(key) and not key.startswith(MAY_CHANGE_ON_RESUME)
         ]
+        then = read_json(self.environment_file, dict)
+        old, new = (
+            {key: value for part in MUST_STAY for key, value in _flat({part: one.get(part)}).items()}
+            for one in (then, environment)
+        )
         faults += [
-            f"{self.path}: {key} changed since the run was begun ({then.get(key)} → {environment[key]})"
-            for key in ("models", "retriever", "questions")
-            if then.get(key) != environment[key]
+            f"{self.path}: {key} changed since the run was begun ({old[key]} → {new[key]}); begin another run for it"
+            for key in sorted(old.keys() & new.keys())
+            if old[key] is not None and new[key] is not None and old[key] != new[key]
         ]
         if faults:
             raise UserError(*faults)
+        if any(value is None and new.get(key) is not None for key, value in old.items()):
+            write_json(self.environment_file, {**then, **{part: environment[part] for part in MUST_STAY}})
+
+    def _recipe_document(self) -> dict[str, Any]:
+        try:
+            document = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise UserError(f"{self.recipe_file}: cannot be read ({error}); was it edited by hand?") from None
+        if not isinstance(document, dict):
+            raise UserError(f"{self.recipe_file}: is no recipe; was it edited by hand?")
+        return document
 
     def read_recipe(self) -> EvalRecipe:
-        """The recipe that the run was begun with."""
+        """The recipe that the run was begun with. Raises UserError if there is none that this version understands."""
         if not self.is_run:
             raise UserError(f"{self.path}: no run here (recipe.resolved.yaml is missing); check the path")
-        return EvalRecipe.model_validate(yaml.safe_load(self.recipe_file.read_text(encoding="utf-8")))
+        return parse_recipe(EvalRecipe, self._recipe_document(), str(self.recipe_file))
 
     def read_questions(self) -> list[Question]:
         """The questions asked, in the order of asking."""
         return read_questions(self.questions_file)
 
-    def read_latest_episodes(self) -> dict[tuple[str, int], Episode]:
-        """Question key and sample to episode; a later attempt supersedes an earlier one."""
+    def latest(self, of: Callable[[Episode], T]) -> dict[tuple[str, int], T]:
+        """What `of` makes of each episode, by question key and sample; a later attempt supersedes an earlier one.
+
+        Episodes are read one after the other, so a large run is never in memory as a whole.
+        """
         if not self.episodes_file.exists():
             return {}
         episodes = read_episodes(self.episodes_file, allow_torn_end=True)
-        return {(episode.question_key, episode.sample): episode for episode in episodes}
+        return {(episode.question_key, episode.sample): of(episode) for episode in episodes}
 
 
-def describe_environment(*, models: dict[str, Any], retriever: str | None, questions_file: Path) -> dict[str, Any]:
-    """What a result depends on besides its recipe."""
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, keys joined by points. An empty mapping has no entry."""
+    if not isinstance(value, dict):
+        return {prefix: value}
+    return {
+        key: leaf
+        for name, inner in value.items()
+        for key, leaf in _flat(inner, f"{prefix}.{name}" if prefix else str(name)).items()
+    }
+
+
+def describe_environment(stage: dict[str, Any], questions_file: Path, skipped: Sequence[str]) -> dict[str, Any]:
+    """What a result depends on besides its recipe.
+
+    Args:
+        stage: as a stage describes itself.
+        skipped: records of the questions file that are no questions, one line each.
+    """
     return {
         "searchparty": __version__,
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "processors": os.cpu_count(),
         "packages": _versions(["numpy", "bm25s", "PyStemmer", "torch", "transformers", "tokenizers", "safetensors", "httpx"]),
-        "models": models,
-        "retriever": retriever,
+        **stage,
         "questions": {"sha256": hashlib.sha256(questions_file.read_bytes()).hexdigest()},
+        "skipped_records": list(skipped),
     }
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from searchparty.config.recipe import ModelSpec, RoleSpec, TeamRecipe
 from searchparty.errors import UserError
+from searchparty.models.chat import ChatFormat
 from searchparty.models.loading import Model, load_model
-from searchparty.models.types import Sampling
+from searchparty.models.types import Message, Sampling
 from searchparty.retrieval.batching import AsyncRetriever
 from searchparty.retrieval.opening import open_retriever
 from searchparty.teams.cast import Cast, Part
@@ -48,6 +51,18 @@ class Stage:
     models: Models
     owns_models: bool
 
+    def describe(self) -> dict[str, Any]:
+        """What the episodes depend on besides the recipe, by content: None for what a server has not told yet."""
+        parts, retriever = self.cast.items(), self.retriever
+        known = {role: getattr(part.model, "identity_known", True) for role, part in parts}
+        return {
+            "models": {role: part.model.identity if known[role] else None for role, part in parts},
+            "chat": {role: _fingerprint(part.model.chat) if part.model.chat else None for role, part in parts},
+            "prompts": {role: _digest(repr(part.prompt.contents)) for role, part in parts},
+            "team": _digest(inspect.getsource(type(self.team))),
+            "retriever": retriever.identity if retriever is not None and getattr(retriever, "identity_known", True) else None,
+        }
+
     async def close(self) -> None:
         """Close the retriever, and the models unless they came from outside."""
         if self.owns_models:
@@ -82,13 +97,17 @@ def set_stage(recipe: TeamRecipe, models: Models | None = None) -> Stage:
     team = make_team(team_class, recipe.team.options)
     check_roles(recipe.roles, team_class)
     prompts = {role: _prompt(role, recipe, team_class) for role in team.tags}
+    faults = [fault for role, prompt in prompts.items() for fault in prompt.faults(team.turns.get(role, {}))]
+    if faults:
+        raise UserError(*faults)
     retriever = _open_retriever(recipe, team)
     shelf = models if models is not None else Models()
     cast = {}
     for role, prompt in prompts.items():
         own = recipe.roles.get(role, RoleSpec())
         model = shelf.get(own.model or recipe.model)
-        cast[role] = Part(model, prompt, Sampling(**(own.sampling or recipe.sampling).model_dump()))
+        changes = own.sampling.model_dump(exclude_none=True)
+        cast[role] = Part(model, prompt, Sampling(**{**recipe.sampling.model_dump(), **changes}))
     return Stage(team, cast, retriever, shelf, owns_models=models is None)
 
 
@@ -115,3 +134,21 @@ def _prompt(role: str, recipe: TeamRecipe, team: type[Team]) -> Prompt:
     if name.endswith((".yaml", ".yml")):
         return load_prompt(Path(inspect.getfile(team)).parent / name)
     return built_in_prompt(name)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _fingerprint(chat: ChatFormat) -> str:
+    """Name and digest of how a conversation is rendered: a probe of every piece."""
+    probe = [Message("user", "a"), Message("assistant", "b")]
+    pieces = (
+        chat.open("s", probe),
+        chat.open(""),
+        chat.user("u"),
+        chat.begin_action(),
+        chat.end_action(False),
+        list(chat.end_ids),
+    )
+    return f"{chat.name} {_digest(repr(pieces))}"

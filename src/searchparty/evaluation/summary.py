@@ -180,7 +180,7 @@ def _behaviour(episodes: Sequence[ScoredEpisode]) -> Behaviour:
     uses = [list(episode.roles.values()) for episode in episodes]
     return Behaviour(
         episodes=len(episodes),
-        answered=reasons["answered"] / len(episodes),
+        answered=_mean([float(episode.answer is not None) for episode in episodes]),
         no_search=_mean([float(episode.searches == 0) for episode in episodes]),
         searches=_mean([float(episode.searches) for episode in episodes]),
         empty_searches=_mean([float(episode.empty_searches) for episode in episodes]),

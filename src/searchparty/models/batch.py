@@ -201,7 +201,8 @@ class Batch:
         if stops:
             # Every token is at least one byte, so a stop string that the last token completed lies within as many tokens.
             window = max(len(stop.encode("utf-8", "replace")) for stop in stops) + 1
-            if first_stop_end(self._decode(row.ids[-window:]), stops) is not None:
+            found = first_stop_end(self._decode(row.ids[-window:]), stops) is not None
+            if found and first_stop_end(self._decode(row.ids), stops) is not None:
                 return FinishReason.STOP
         return FinishReason.LENGTH if len(row.ids) >= row.job.limit else None
 

@@ -28,7 +28,7 @@ def play_any_role(request: GenerateRequest) -> str:
 
 def searcher(latest: str) -> str:
     """Search the task; then report the first sentences of what was found."""
-    if "Write your report now" in latest or not latest.startswith("Task: "):
+    if "No more searches" in latest or not latest.startswith("Task: "):
         return f"<report>{_first_sentences(latest)}</report>"
     return f"<search>{_line_after(latest, 'Task: ')[:300]}</search>"
 

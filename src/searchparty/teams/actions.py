@@ -73,8 +73,8 @@ def read_action(text: str, rules: TagRules, *, starts_in_thinking: bool = False)
     """Parse one turn.
 
     1. The turn ends with one action, or with several pairs of one repeatable tag and only white space between them. Any text
-       may
-       stand before it, only white space after it. Tags are matched to the letter: other case, attributes or spaces make no tag.
+       may stand before it, only white space after it. Tags are matched to the letter: other case, attributes or spaces make no
+       tag.
     2. Thinking, from `<think>` to the next `</think>`, is set aside with every tag in it. A turn whose first thinking tag is a
        closing one began inside thinking, because the chat template opened it in the prompt; set `starts_in_thinking` for such a
        template, so that thinking that never ends is seen as well.

@@ -9,13 +9,14 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from searchparty.episodes.types import AgentEnd, Call, Span, SpanKind, StopReason, Transcript
 from searchparty.errors import Failure, FailureKind
 from searchparty.models.types import Completion, FinishReason, Generated, GenerateRequest, Message
 from searchparty.teams.actions import Action, ActionProblem, TagRules, closing_tags, read_action
 from searchparty.teams.cast import Part
-from searchparty.teams.escaping import defuse_control_marks, escape_tags
+from searchparty.teams.escaping import defuse_control_marks, escape_tags, without_surrogates
 
 
 class EpisodeStopped(Exception):
@@ -104,7 +105,7 @@ class Agent:
             EpisodeStopped: CONTEXT_FULL if the history leaves no room, MODEL_FAILED if the model gave no reply.
         """
         rules = TagRules(allowed or self._own_tags, self._repeatable_tags, self._own_tags)
-        stop = closing_tags([tag for tag in self._own_tags if tag not in self._repeatable_tags])
+        stop = self._stop_strings()
         first = (await self._sample(candidates, stop))[0]
         action = read_action(first.text, rules, starts_in_thinking=self.transcript.starts_in_thinking)
         self.transcript.problem = str(action) if isinstance(action, ActionProblem) else None
@@ -140,13 +141,21 @@ class Agent:
         self.transcript.calls.append(call)
         if isinstance(reply, Failure):
             call.failure = reply
-            self.finish(AgentEnd.FAILED)
             full = reply.kind is FailureKind.CONTEXT_OVERFLOW
+            self.finish(AgentEnd.CONTEXT_FULL if full else AgentEnd.FAILED)
             raise EpisodeStopped(
                 StopReason.CONTEXT_FULL if full else StopReason.MODEL_FAILED, f"{self.name}: {reply.kind}: {reply.detail}"
             )
         self._record(call, number, reply)
         return reply.candidates
+
+    def _stop_strings(self) -> tuple[str, ...]:
+        """What ends a turn at its action. A thinking model gets none: it quotes the tags while it thinks, and a server that
+        knows only strings would stop it there."""
+        chat = self._part.model.chat
+        if chat is not None and (chat.opens_thinking or chat.rewrites_history):
+            return ()
+        return closing_tags([tag for tag in self._own_tags if tag not in self._repeatable_tags])
 
     def _record(self, call: Call, number: int, reply: Generated) -> None:
         call.prompt_tokens, call.cached_tokens = reply.prompt_tokens, reply.cached_tokens
@@ -155,18 +164,28 @@ class Agent:
             call.output_tokens = sum(len(candidate.ids or ()) for candidate in reply.candidates)
         for index, candidate in enumerate(reply.candidates):
             reason = candidate.finish_reason.value
-            self._append(Span(SpanKind.ACTION, candidate.text, candidate.ids, candidate.logprobs, number, index, reason))
+            self._append(
+                Span(
+                    SpanKind.ACTION,
+                    without_surrogates(candidate.text),
+                    candidate.ids,
+                    candidate.logprobs,
+                    number,
+                    index,
+                    reason,
+                )
+            )
         if len(reply.candidates) > 1:
             self._closed = True
             return
         self._last = reply.candidates[0]
-        self._messages.append(Message("assistant", self._last.text))
+        self._messages.append(Message("assistant", without_surrogates(self._last.text)))
         if self._ids is not None:
             self._ids += self._last.ids or ()
 
     def _close_user_turn(self) -> None:
         """Turn all that was observed since the last action into one observation span, with the template's markup around it."""
-        text, chat = "\n\n".join(self._pending), self._part.model.chat
+        text, chat = without_surrogates("\n\n".join(self._pending)), self._part.model.chat
         self._pending = []
         new_ids: list[int] = []
         if chat is not None:
@@ -208,4 +227,6 @@ def _check_reply(request: GenerateRequest, reply: Generated) -> Generated | Fail
                 fault = "a completion came back without token ids"
             elif candidate.logprobs is not None and len(candidate.logprobs) != len(candidate.ids):
                 fault = f"{len(candidate.logprobs)} log-probabilities for {len(candidate.ids)} tokens"
+            elif candidate.logprobs is not None and not all(map(isfinite, candidate.logprobs)):
+                fault = "a log-probability is not a finite number"
     return reply if fault is None else Failure("model", FailureKind.MALFORMED_REPLY, fault)

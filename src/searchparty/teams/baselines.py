@@ -20,6 +20,7 @@ class Direct(Team):
     name: ClassVar = "direct"
     tags: ClassVar = {"answerer": ("answer",)}
     prompts: ClassVar = {"answerer": "direct_answerer"}
+    turns: ClassVar = {"answerer": {"question": ("question",)}}
     needs_retriever: ClassVar = False
 
     max_steps: int | None = 1
@@ -41,6 +42,7 @@ class Rag(Team):
     name: ClassVar = "rag"
     tags: ClassVar = {"answerer": ("answer",)}
     prompts: ClassVar = {"answerer": "rag_answerer"}
+    turns: ClassVar = {"answerer": {"question": ("question", "passages")}}
 
     max_steps: int | None = 1
     passages: int = 3

@@ -8,10 +8,17 @@ from typing import ClassVar
 from searchparty.episodes.types import AgentEnd, StopReason
 from searchparty.questions.types import Question
 from searchparty.teams.agent import Agent, EpisodeStopped
-from searchparty.teams.answering import give_answer
-from searchparty.teams.searching import SEARCHER_TAGS, begin_task
+from searchparty.teams.answering import ANSWERER_TURNS, give_answer
+from searchparty.teams.searching import SEARCHER_TAGS, SEARCHER_TURNS, begin_task
 from searchparty.teams.team import Team
 from searchparty.teams.workspace import Workspace
+
+REASONS = {
+    AgentEnd.LIMIT: StopReason.NO_REPORT,
+    AgentEnd.INVALID_ACTION: StopReason.INVALID_ACTION,
+    AgentEnd.CONTEXT_FULL: StopReason.CONTEXT_FULL,
+}
+"""How the episode ends when its only Searcher gave no report."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ class Chained(Team):
     name: ClassVar = "chained"
     tags: ClassVar = {"searcher": SEARCHER_TAGS, "answerer": ("answer",)}
     prompts: ClassVar = {"searcher": "searcher", "answerer": "answerer"}
+    turns: ClassVar = {"searcher": SEARCHER_TURNS, "answerer": ANSWERER_TURNS}
 
     minimum_steps: ClassVar = 2
 
@@ -47,9 +55,7 @@ class Chained(Team):
             left = workspace.steps_left
             await work.turn(workspace, must_report=left == 1, told_before=left == 2)
         if work.report is None:
-            limit = work.searcher.transcript.end is AgentEnd.LIMIT
-            reason = StopReason.NO_REPORT if limit else StopReason.INVALID_ACTION
-            raise EpisodeStopped(reason, f"{work.searcher.name}: {work.problem}")
+            raise EpisodeStopped(REASONS[work.searcher.transcript.end], work.detail)
         workspace.begin_step()
         answerer = workspace.agent("answerer", work.searcher)
         answerer.tell("question", question=question.text, reports=f"Report 1: {work.report}")

@@ -19,6 +19,9 @@ _CONTROL_MARKS = re.compile(
 )
 
 
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
 def escape_tags(text: str, tags: Iterable[str]) -> str:
     """Replace the `<` of every opening or closing form of the given tags, in any case and spacing, by `&lt;`.
 
@@ -36,3 +39,8 @@ def defuse_control_marks(text: str) -> str:
     For models that are sent text, where a server would read such marks as control tokens.
     """
     return _CONTROL_MARKS.sub(lambda mark: "&lt;" if mark[0] == "<" else "&#91;", text)
+
+
+def without_surrogates(text: str) -> str:
+    """The text with every lone surrogate, which no file and no server can take, replaced by U+FFFD."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)

@@ -11,8 +11,8 @@ from searchparty.episodes.types import AgentEnd, StopReason
 from searchparty.questions.types import Question
 from searchparty.teams.actions import Action, ActionProblem
 from searchparty.teams.agent import Agent, EpisodeStopped
-from searchparty.teams.answering import give_answer
-from searchparty.teams.searching import SEARCHER_TAGS, SearchTask, begin_task
+from searchparty.teams.answering import ANSWERER_TURNS, give_answer
+from searchparty.teams.searching import SEARCHER_TAGS, SEARCHER_TURNS, SearchTask, begin_task
 from searchparty.teams.team import Team
 from searchparty.teams.workspace import Workspace
 
@@ -35,6 +35,15 @@ class Hierarchical(Team):
     name: ClassVar = "hierarchical"
     tags: ClassVar = {"leader": ("task", "select"), "searcher": SEARCHER_TAGS, "answerer": ("answer",)}
     repeatable_tags: ClassVar = ("task",)
+    turns: ClassVar = {
+        "leader": {
+            "question": ("question", "max_tasks", "max_rounds"),
+            "reports": ("reports", "selectable"),
+            "must_select": (),
+        },
+        "searcher": SEARCHER_TURNS,
+        "answerer": ANSWERER_TURNS,
+    }
     prompts: ClassVar = {"leader": "leader", "searcher": "searcher", "answerer": "answerer"}
 
     minimum_steps: ClassVar = 1 + STEPS_AFTER_ASSIGNMENT

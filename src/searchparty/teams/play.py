@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 import traceback
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from searchparty.episodes.types import Episode, StopReason
+from searchparty.episodes.types import AgentEnd, Episode, StopReason
 from searchparty.errors import UserError
 from searchparty.questions.types import Question
 from searchparty.teams.actions import Action
 from searchparty.teams.agent import Agent, EpisodeStopped
 from searchparty.teams.answering import read_answers
 from searchparty.teams.cast import Cast
+from searchparty.teams.escaping import without_surrogates
 from searchparty.teams.team import Team
 from searchparty.teams.workspace import Listener, SearchService, SilentListener, Workspace
 
@@ -36,6 +38,7 @@ async def play(
     Raises:
         UserError: a prompt file that does not fit the team. Nothing else is raised: failures are endings of the episode.
     """
+    question = replace(question, text=without_surrogates(question.text))
     workspace = Workspace(
         cast, team.team_tags(), retriever, question.key, sample, seed, team.max_steps, listener or SilentListener()
     )
@@ -43,6 +46,9 @@ async def play(
     answering, detail = None, None
     try:
         answering = await team.run(question, workspace)
+        for agent in workspace.agents:
+            if agent.transcript.end is AgentEnd.LEFT:
+                agent.finish(AgentEnd.FINISHED)
         reason = _judge_answer(answering)
     except EpisodeStopped as stop:
         reason, detail = stop.reason, stop.detail

@@ -19,7 +19,7 @@ from searchparty.errors import UserError
 from searchparty.models.types import Message
 from searchparty.teams.escaping import escape_tags
 
-_FIELD = re.compile(r"\{([a-z_]+)\}")
+_FIELD = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,11 @@ class Prompt:
     system: str
     examples: Sequence[Message]
     turns: Mapping[str, str]
+
+    @property
+    def contents(self) -> tuple[object, ...]:
+        """Everything but where it was read."""
+        return self.system, tuple(self.examples), tuple(sorted(self.turns.items()))
 
     def render(self, turn: str, values: Mapping[str, str], tags: Sequence[str]) -> str:
         """The text of one user turn.
@@ -50,6 +55,27 @@ class Prompt:
         if unknown:
             raise UserError(f"{self.source}: turns.{turn}: unknown field {{{unknown[0]}}}; known here: {known}")
         return _FIELD.sub(lambda field: escape_tags(values[field[1]], tags), template).strip()
+
+    def faults(self, turns: Mapping[str, Sequence[str]]) -> list[str]:
+        """One line for each turn of a team that this prompt cannot tell: missing, with unknown fields, or with no field at all.
+
+        Args:
+            turns: name of each turn, with the fields that the team fills.
+        """
+        found = []
+        for turn, fields in turns.items():
+            place = f"{self.source}: turns.{turn}"
+            if turn not in self.turns:
+                found.append(f"{place}: this template is missing; add it to the prompt file")
+                continue
+            used = set(_FIELD.findall(self.turns[turn]))
+            found += [
+                f"{place}: unknown field {{{field}}}; known: {', '.join(fields) or 'none'}"
+                for field in sorted(used - set(fields))
+            ]
+            if fields and not used & set(fields):
+                found.append(f"{place}: uses none of its fields; known: {', '.join(fields)}")
+        return found
 
 
 def load_prompt(path: Path) -> Prompt:

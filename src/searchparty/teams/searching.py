@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from searchparty.episodes.types import AgentEnd
+from searchparty.episodes.types import AgentEnd, StopReason
 from searchparty.teams.actions import ActionProblem
-from searchparty.teams.agent import Agent
+from searchparty.teams.agent import Agent, EpisodeStopped
 from searchparty.teams.evidence import format_passages
 from searchparty.teams.workspace import Workspace
 
 SEARCHER_TAGS = ("search", "report")
+SEARCHER_TURNS = {"task": ("task",), "passages": ("passages", "task"), "must_report": ()}
 
 
 @dataclass
@@ -26,18 +27,25 @@ class SearchTask:
     passage_characters: int
     report: str | None = None
     active: bool = True
-    problem: ActionProblem | None = None
+    detail: str | None = None
+    """Why the task ended without a report."""
 
     async def turn(self, workspace: Workspace, must_report: bool, told_before: bool) -> None:
         """One turn: a search, whose passages are added to the history, or the report, which ends the task.
 
         Args:
-            must_report: this is its last turn; anything but a report ends it without one.
+            must_report: this is its last turn; anything but a report ends the task without one, as does a full window.
             told_before: the next turn will be its last, so passages that it gets now come with that notice.
         """
-        action = await self.searcher.act("report") if must_report else await self.searcher.act(*SEARCHER_TAGS)
+        try:
+            action = await self.searcher.act(*(("report",) if must_report else SEARCHER_TAGS))
+        except EpisodeStopped as stop:
+            if stop.reason is not StopReason.CONTEXT_FULL:
+                raise
+            self.active, self.detail = False, stop.detail
+            return
         if isinstance(action, ActionProblem):
-            self.active, self.problem = False, action
+            self.active, self.detail = False, f"{self.searcher.name}: {action}"
             refused = must_report and action is ActionProblem.NOT_ALLOWED_NOW
             self.searcher.finish(AgentEnd.LIMIT if refused else AgentEnd.INVALID_ACTION, action)
         elif action.tag == "report":

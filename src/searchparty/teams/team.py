@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from searchparty.episodes.types import StopReason
+from searchparty.episodes.types import AgentEnd, StopReason
 from searchparty.questions.types import Question
 from searchparty.teams.actions import Action, ActionProblem
 from searchparty.teams.agent import Agent, EpisodeStopped
@@ -28,6 +28,9 @@ class Team(ABC):
     """Tags of which one turn may hold several."""
     prompts: ClassVar[Mapping[str, str]]
     """Role to the name of its built-in prompt, or to the path of a prompt file beside the team's own file."""
+    turns: ClassVar[Mapping[str, Mapping[str, tuple[str, ...]]]] = {}
+    """Role to the turns that it is told, with the fields of each; a prompt file that does not fit is refused before a run
+    begins. Roles that are not named here are not checked."""
     needs_retriever: ClassVar[bool] = True
     minimum_steps: ClassVar[int] = 1
     """The fewest environment steps in which the team can reach an answer."""
@@ -58,7 +61,8 @@ class Team(ABC):
 
 
 def require(action: Action | ActionProblem, agent: Agent, reason: StopReason = StopReason.INVALID_ACTION) -> Action:
-    """Return the action, or end the episode with `reason` if the turn held none."""
+    """Return the action; if the turn held none, end the agent and the episode, the latter with `reason`."""
     if isinstance(action, ActionProblem):
+        agent.finish(AgentEnd.INVALID_ACTION, action)
         raise EpisodeStopped(reason, f"{agent.name}: {action}")
     return action

@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from searchparty.episodes.types import Retrieval, RetrievedPassage, Span, StopReason, Transcript
+from searchparty.episodes.types import AgentEnd, Retrieval, RetrievedPassage, Span, StopReason, Transcript
 from searchparty.errors import Failure, FailureKind, ServiceFailure
 from searchparty.retrieval.types import Hit
 from searchparty.teams.agent import Agent, EpisodeStopped, call_seed
 from searchparty.teams.cast import Cast, Part
+from searchparty.teams.escaping import without_surrogates
 
 T = TypeVar("T")
 
@@ -90,7 +91,12 @@ class Workspace:
         name = f"{role}.{number}"
         agent = Agent(
             Transcript(
-                name, role, part.model.identity, parent.name if parent else None, starts_in_thinking=_opens_thinking(part)
+                name,
+                role,
+                part.model.identity,
+                parent.name if parent else None,
+                tags=list(self.tags.by_role.get(role, ())),
+                starts_in_thinking=_opens_thinking(part),
             ),
             part,
             own_tags=self.tags.by_role.get(role, ()),
@@ -125,7 +131,7 @@ class Workspace:
         Raises:
             EpisodeStopped: RETRIEVER_FAILED; a failed search is never shown to an agent as evidence.
         """
-        started = time.perf_counter()
+        query, started = without_surrogates(query), time.perf_counter()
         hits: list[Hit] = []
         failure: Failure | None = None
         if self.retriever is None:
@@ -135,11 +141,12 @@ class Workspace:
                 hits = await self.retriever.search(query, k)
             except ServiceFailure as error:
                 failure = error.failure
-        found = [RetrievedPassage(hit.passage.id, hit.passage.title, hit.score) for hit in hits]
+        found = [RetrievedPassage(hit.passage.id, without_surrogates(hit.passage.title), hit.score) for hit in hits]
         retrieval = Retrieval(by.name, self.step, query, k, found, time.perf_counter() - started, failure)
         self.retrievals.append(retrieval)
         self.listener.on_search(retrieval)
         if failure is not None:
+            by.finish(AgentEnd.FAILED)
             raise EpisodeStopped(StopReason.RETRIEVER_FAILED, f"{by.name}: {failure.kind}: {failure.detail}")
         return hits
 
