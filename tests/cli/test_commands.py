@@ -187,3 +187,33 @@ def test_an_endpoint_that_is_down_becomes_recorded_endings_and_exit_code_1(tmp_p
     assert done.returncode == 1, done.stderr
     assert "model_failed 3" in done.stdout
     assert "--resume" in done.stderr
+
+
+def test_show_takes_the_nth_episode_of_a_question_and_foreign_markup_is_only_text(tmp_path: Path) -> None:
+    questions = tmp_path / "q.jsonl"
+    records = [
+        {"id": str(number), "dataset": "[/x]", "question": f"[bold]Who {number}?[/] [/]", "golden_answers": ["[red]x"]}
+        for number in (1, 2)
+    ]
+    questions.write_text("".join(json.dumps(record) + "\n" for record in records))
+    words = (
+        "eval",
+        "--team",
+        "direct",
+        "--model",
+        "scripted:default",
+        "--questions",
+        questions,
+        "--samples",
+        2,
+        "-o",
+        tmp_path / "run",
+    )
+    done = searchparty(*words)
+    assert done.returncode == 0, done.stderr
+    assert "[/x]" in done.stdout
+    drawn = searchparty("show", tmp_path / "run", "--question", "2", "--episode", "2")
+    assert "[bold]Who 2?[/] [/]" in drawn.stdout
+    assert "sample 1" in drawn.stdout
+    assert "[red]x" in searchparty("show", tmp_path / "run").stdout
+    assert searchparty("show", tmp_path / "run", "--question", "2", "--episode", "3").returncode == 2

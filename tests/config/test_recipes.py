@@ -78,3 +78,16 @@ def test_the_resolved_recipe_holds_every_default_and_loads_to_the_same_recipe(tm
     resolved.write_text(dump_recipe(recipe))
     assert load_recipe(EvalRecipe, resolved, [], {}) == recipe
     assert yaml.safe_load(resolved.read_text())["sampling"]["temperature"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("model", "idle"),
+    [
+        ({"spec": "scripted:default", "tokenizer": "x", "device": "cuda"}, "tokenizer, device"),
+        ({"spec": "smollm2", "route": "chat"}, "route"),
+        ({"spec": "http://127.0.0.1:8000/v1", "dtype": "float32"}, "dtype"),
+    ],
+)
+def test_a_key_that_means_nothing_for_this_form_of_model_is_refused(tmp_path: Path, model: dict[str, str], idle: str) -> None:
+    with pytest.raises(UserError, match=f"{idle} means nothing for the model"):
+        load_recipe(EvalRecipe, recipe_file(tmp_path, model=model), [], {})

@@ -212,3 +212,108 @@ def test_a_role_may_have_its_own_prompt_model_and_sampling(place: Path) -> None:
     assert "Say it." in answerer.spans[0].text
     assert answerer.calls[0].max_tokens == 99
     assert episode.transcript("searcher.1").calls[0].max_tokens == 512
+
+
+def test_a_run_that_another_process_is_writing_is_neither_overwritten_nor_resumed(place: Path) -> None:
+    run(recipe_for(place), place / "run")
+    with RunDirectory(place / "run").locked():
+        for flags in ({"overwrite": True}, {"resume": True}):
+            with pytest.raises(UserError, match="another process is writing this run"):
+                run(recipe_for(place), place / "run", **flags)
+    assert len(list(read_episodes(RunDirectory(place / "run").episodes_file))) == 3
+
+
+@pytest.mark.parametrize(
+    "left", [("questions.jsonl",), ("questions.jsonl", "environment.json"), (".lock",), (".summary.json.77.tmp",)]
+)
+def test_a_directory_left_by_a_run_killed_while_it_began_is_simply_begun(place: Path, left: tuple[str, ...]) -> None:
+    (place / "run").mkdir()
+    for name in left:
+        (place / "run" / name).write_text("{}\n")
+    assert run(recipe_for(place), place / "run").behaviour["all"].episodes == 3
+
+
+def test_a_link_to_a_folder_is_kept_and_written_into(place: Path) -> None:
+    (place / "real").mkdir()
+    (place / "link").symlink_to(place / "real")
+    run(recipe_for(place), place / "link")
+    run(recipe_for(place), place / "link", overwrite=True)
+    assert (place / "link").is_symlink()
+    assert (place / "real" / "summary.json").is_file()
+
+
+def test_a_changed_prompt_file_is_a_difference_on_resume(place: Path) -> None:
+    prompt = place / "answerer.yaml"
+    prompt.write_text("system: Say it.\nturns:\n  question: '{reports} Question: {question}'\n")
+    roles = {"answerer": {"prompt": str(prompt)}}
+    run(recipe_for(place, roles=roles), place / "run")
+    prompt.write_text("system: Say it well.\nturns:\n  question: '{reports} Question: {question}'\n")
+    with pytest.raises(UserError, match=r"prompts\.answerer changed since the run was begun"):
+        run(recipe_for(place, roles=roles), place / "run", resume=True)
+
+
+def test_an_identity_that_was_unknown_when_the_run_began_is_no_difference_and_is_written_down(place: Path) -> None:
+    run(recipe_for(place), place / "run")
+    file = RunDirectory(place / "run").environment_file
+    known = json.loads(file.read_text())
+    file.write_text(json.dumps({**known, "retriever": None}))
+    run(recipe_for(place), place / "run", resume=True)
+    assert json.loads(file.read_text())["retriever"] == known["retriever"]
+
+
+def test_a_prompt_that_does_not_fit_the_team_is_found_before_the_run_begins(place: Path) -> None:
+    prompt = place / "searcher.yaml"
+    prompt.write_text("turns:\n  task: '{tsk}'\n  passages: 'no field'\n")
+    with pytest.raises(UserError) as caught:
+        run(recipe_for(place, roles={"searcher": {"prompt": str(prompt)}}), place / "run")
+    told = "\n".join(caught.value.lines)
+    assert "turns.task: unknown field {tsk}; known: task" in told
+    assert "turns.passages: uses none of its fields" in told
+    assert "turns.must_report: this template is missing" in told
+    assert not (place / "run").exists()
+
+
+def test_a_roles_sampling_changes_only_what_it_names(place: Path) -> None:
+    changes = {"sampling": {"temperature": 0.5, "top_k": 7}, "roles": {"answerer": {"sampling": {"max_tokens": 99}}}}
+    run(recipe_for(place, **changes), place / "run")
+    episode = next(iter(RunDirectory(place / "run").latest(lambda episode: episode).values()))
+    call = episode.transcript("answerer.1").calls[0]
+    assert (call.max_tokens, call.temperature, call.top_k) == (99, 0.5, 7)
+
+
+def test_records_that_are_no_questions_are_counted_in_the_run(place: Path) -> None:
+    record = {"question": "Who?", "answer": ["x"]}
+    file = place / "nq.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in (record, {**record, "question": "What?"})))
+    run(recipe_for(place, team="direct", questions=file), place / "run")
+    assert json.loads(RunDirectory(place / "run").environment_file.read_text())["skipped_records"] == []
+    cases = place / "cases.jsonl"
+    good = {"why": "odd", "id": "1", "dataset": "nq", "question": "Who?", "golden_answers": ["x"]}
+    cases.write_text("".join(json.dumps(one) + "\n" for one in (good, {"why": "a note"})))
+    run(recipe_for(place, team="direct", questions=cases), place / "cases")
+    (skipped,) = json.loads(RunDirectory(place / "cases").environment_file.read_text())["skipped_records"]
+    assert "2" in skipped
+
+
+def test_a_recipe_file_of_a_run_that_was_edited_is_one_line(place: Path) -> None:
+    run(recipe_for(place), place / "run")
+    file = RunDirectory(place / "run").recipe_file
+    file.write_text(file.read_text() + "mood: good\n")
+    with pytest.raises(UserError, match=r"recipe\.resolved\.yaml: mood: unknown key"):
+        RunDirectory(place / "run").read_recipe()
+
+
+def test_an_episode_of_a_question_that_was_not_asked_is_refused(place: Path) -> None:
+    run(recipe_for(place), place / "run")
+    directory = RunDirectory(place / "run")
+    write_questions(directory.questions_file, QUESTIONS[:2])
+    with pytest.raises(UserError, match="which the run did not ask"):
+        score_run(directory, directory.read_recipe(), scorer_named("squad"))
+
+
+@pytest.mark.parametrize(
+    "team", [{"name": "chained", "max_steps": 2}, {"name": "hierarchical", "max_steps": 4}, "direct", "rag"]
+)
+def test_the_scripted_roles_reach_an_answer_in_the_fewest_steps(place: Path, team: Any) -> None:
+    summary = run(recipe_for(place, team=team), place / "run")
+    assert summary.behaviour["all"].stop_reasons == {"answered": 3}

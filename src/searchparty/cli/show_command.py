@@ -73,7 +73,7 @@ def _choose(keys: list[EpisodeId], options: argparse.Namespace) -> list[EpisodeI
     of = "the run"
     if options.question is not None:
         wanted, of = options.question, f"question {options.question}"
-        keys = [key for key in keys if wanted in (key[0], key[0].partition("/")[2])]
+        keys = [key for key in keys if key[0] == wanted or key[0].endswith(f"/{wanted}")]
         if not keys:
             raise UserError(
                 f"--question {wanted}: the run has none of that id; list all: searchparty show {options.run_directory}"
