@@ -41,18 +41,17 @@ def draw_episode(episode: Episode, *, prompts: bool = False, tokens: bool = Fals
     notes = [ending, f"{episode.seconds:.1f} s", exact]
     if episode.template_rewrites_history:
         notes.append("the model's own template would have changed earlier turns")
-    return Panel(
-        Group(head, roots, Text(" · ".join(notes))), title=printable(f"{episode.question_key} · sample {episode.sample}")
-    )
+    title = Text(printable(f"{episode.question_key} · sample {episode.sample}"))
+    return Panel(Group(head, roots, Text(" · ".join(notes))), title=title)
 
 
-def draw_span(span: Span, *, prompts: bool = False) -> Table:
-    """One span with its mark. A prompt is shortened to its length unless asked for."""
+def draw_span(span: Span, *, prompts: bool = False, candidates: int = 1) -> Table:
+    """One span with its mark: of several candidates, its number. A prompt is shortened to its length unless asked for."""
     text = printable(span.text)
     if span.kind is SpanKind.PROMPT and not prompts:
         length = f"{len(span.text)} characters" if span.ids is None else f"{len(span.ids)} tokens"
         text = f"(system message and worked examples, {length})"
-    mark = MARKS[span.kind] + (f" [{span.candidate + 1}]" if span.candidate else "")
+    mark = MARKS[span.kind] + (f" [{span.candidate + 1}]" if span.candidate is not None and candidates > 1 else "")
     body = Text(text, style=STYLES[span.kind])
     if span.finish_reason == "length":
         body.append("  (cut at the token limit)", style="red")
@@ -81,12 +80,20 @@ def _draw_agent(
 ) -> RenderableType:
     problem = f", {transcript.problem}" if transcript.problem else ""
     parts: list[RenderableType] = [Text(f"{transcript.agent}  ({transcript.end}{problem})", style="bold magenta")]
+    searches = [retrieval for retrieval in episode.retrievals if retrieval.agent == transcript.agent]
+    step = 0
     for span in transcript.spans:
-        parts.append(draw_span(span, prompts=prompts))
+        if span.kind is SpanKind.OBSERVATION:
+            while searches and searches[0].step <= step:
+                parts.append(draw_search(searches.pop(0)))
+        parts.append(draw_span(span, prompts=prompts, candidates=len(transcript.last_turn())))
         if tokens:
             parts.append(_draw_tokens(span, transcript.role, decode))
-    parts += [draw_search(retrieval) for retrieval in episode.retrievals if retrieval.agent == transcript.agent]
-    return Group(*parts)
+        if span.call is not None:
+            step = transcript.calls[span.call].step
+    early = [draw_search(retrieval) for retrieval in searches if retrieval.failure is None]
+    late = [draw_search(retrieval) for retrieval in searches if retrieval.failure is not None]
+    return Group(*parts[:1], *early, *parts[1:], *late)
 
 
 def _draw_tokens(span: Span, role: str, decode: DecodeToken | None) -> Text:

@@ -17,5 +17,5 @@ def _is_safe(character: str) -> bool:
         return True
     return (
         unicodedata.category(character) not in ("Cc", "Cs")
-        and character not in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+        and character not in "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
     )
