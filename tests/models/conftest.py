@@ -1,4 +1,4 @@
-"""Makes `tiny_models` and `stub_server` importable for the tests of this folder, whichever import mode pytest uses."""
+"""Makes `tiny_models` and `stub_model_server` importable for the tests of this folder, whichever import mode pytest uses."""
 
 import sys
 from pathlib import Path

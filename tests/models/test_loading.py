@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 import transformers
-from stub_server import serve
+from stub_model_server import serve
 from tiny_models import DATA, backend, random_model
 
 from searchparty.errors import UserError

@@ -2,12 +2,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from stub_server import Answer, StubServer, serve, sleeping
+from stub_model_server import Answer, StubServer, serve, sleeping
 
 from searchparty.errors import Failure, FailureKind, UserError
 from searchparty.models import endpoint as endpoint_module
 from searchparty.models.chatml import ChatMLChat
 from searchparty.models.endpoint import Endpoint
+from searchparty.models.loading import load_model
 from searchparty.models.openai_engine import OpenAIEngine, ServerOffer, find_offer
 from searchparty.models.types import Completion, FinishReason, Generated, GenerateRequest, Message, Sampling
 
@@ -56,7 +57,9 @@ async def test_ids_go_in_and_the_sampled_ids_come_out(server: StubServer) -> Non
     server.respond = answers((200, {"choices": [choice("b", index=1), choice("ab")]}))
     reply = await ask(server, request(n=2, stop=("</a>",), max_tokens=50))
     first = Completion("ab", [97, 98, END], [-0.5] * 3, FinishReason.END)
-    assert reply == Generated([first, Completion("b", [98, END], [-0.5] * 2, FinishReason.END)], prompt_tokens=3)
+    assert reply == Generated(
+        [first, Completion("b", [98, END], [-0.5] * 2, FinishReason.END)], prompt_tokens=3, output_tokens=5
+    )
     (sent,) = server.requests
     expected = {
         "prompt": PROMPT,
@@ -167,7 +170,7 @@ async def test_a_busy_server_is_asked_again_a_bounded_number_of_times(
 async def test_the_server_says_how_long_to_wait_and_the_deadline_still_holds(server: StubServer) -> None:
     server.respond = answers((429, {}, {"retry-after": "3600"}))
     reply = await ask(server, request(), timeout=0.2)
-    assert isinstance(reply, Failure) and (reply.kind, reply.attempts) == (FailureKind.TIMEOUT, 1)
+    assert isinstance(reply, Failure) and (reply.kind, reply.attempts) == (FailureKind.RATE_LIMITED, 1)
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 302])
@@ -272,3 +275,27 @@ def test_one_of_several_served_models_must_be_named(server: StubServer) -> None:
         find_offer(Endpoint(server.url), None, None)
     with pytest.raises(UserError, match="no such model, only a, b"):
         find_offer(Endpoint(server.url), "c", None)
+
+
+async def test_a_server_that_was_down_at_first_is_asked_what_it_offers_at_the_first_request(server: StubServer) -> None:
+    engine = OpenAIEngine(Endpoint(server.url), ServerOffer("default", known=False), None)
+    server.models = [{"id": "real", "max_model_len": 200}]
+    said = {"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}], "usage": {"completion_tokens": 4}}
+    server.respond = answers((200, said))
+    (reply,) = await engine.generate([request()])
+    assert isinstance(reply, Generated) and reply.output_tokens == 4
+    assert server.requests[-1]["model"] == "real"
+
+
+def test_a_model_behind_a_server_that_does_not_answer_has_no_known_identity() -> None:
+    assert not load_model("http://127.0.0.1:9/v1#m").identity_known
+
+
+async def test_a_key_that_a_reply_repeats_across_the_cut_leaves_no_beginning(
+    server: StubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEARCHPARTY_API_KEY", "s3cret-key")
+    for padding in (0, 290, 296):
+        server.respond = answers((401, "x" * padding + "s3cret-key"))
+        reply = await ask(server, request())
+        assert isinstance(reply, Failure) and "s3" not in reply.detail

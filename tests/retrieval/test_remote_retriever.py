@@ -176,14 +176,31 @@ def test_an_odd_or_past_pause_is_no_obstacle(header: str) -> None:
 
 
 def test_credentials_are_sent_but_not_shown() -> None:
-    with stub_server(Reply(403, b"bad token s3cret")) as stub:
-        error = failure_of(stub.url.replace("http://", "http://user:pass@"), token="s3cret")
-        assert "s3cret" not in str(error) and "pass" not in str(error)
+    for padding in (0, 295, 298):
+        with stub_server(Reply(403, b"x" * padding + b"s3cret")) as stub:
+            assert "s3" not in str(failure_of(stub.url, token="s3cret")), "not even its beginning, where the reply is cut"
     with stub_server(GOOD) as stub:
         retriever = client(stub.url, token="s3cret")
         retriever.search(["q"], 3)
         assert stub.headers[0]["authorization"] == "Bearer s3cret"
         assert "s3cret" not in retriever.identity
+
+
+@pytest.mark.parametrize(
+    "url", ["http://user:s3cret@127.0.0.1:1", "http://s3cret@host", "http://host:port", "http://", "ftp://host"]
+)
+def test_an_address_with_a_password_or_that_is_none_is_refused_in_one_line(url: str) -> None:
+    with pytest.raises(UserError) as caught:
+        RemoteRetriever(url)
+    assert len(caught.value.lines) == 1
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_server_that_did_not_answer_has_no_known_identity_until_it_does() -> None:
+    retriever = client("http://127.0.0.1:9")
+    assert (retriever.identity, retriever.identity_known) == ("remote(http://127.0.0.1:9)", False)
+    with stub_server(GOOD) as stub:
+        assert client(stub.url).identity_known
 
 
 def test_the_identity_is_the_address_where_the_server_says_nothing_of_itself() -> None:

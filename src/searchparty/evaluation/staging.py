@@ -54,13 +54,13 @@ class Stage:
     def describe(self) -> dict[str, Any]:
         """What the episodes depend on besides the recipe, by content: None for what a server has not told yet."""
         parts, retriever = self.cast.items(), self.retriever
-        known = {role: getattr(part.model, "identity_known", True) for role, part in parts}
+        known = {role: part.model.identity_known for role, part in parts}
         return {
             "models": {role: part.model.identity if known[role] else None for role, part in parts},
             "chat": {role: _fingerprint(part.model.chat) if part.model.chat else None for role, part in parts},
             "prompts": {role: _digest(repr(part.prompt.contents)) for role, part in parts},
             "team": _digest(inspect.getsource(type(self.team))),
-            "retriever": retriever.identity if retriever is not None and getattr(retriever, "identity_known", True) else None,
+            "retriever": retriever.identity if retriever is not None and retriever.identity_known else None,
         }
 
     async def close(self) -> None:

@@ -10,18 +10,17 @@ import json
 import os
 import random
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 
-from searchparty.errors import Failure, FailureKind, UserError
+from searchparty.errors import Failure, FailureKind
+from searchparty.http_calls import LOOPBACK, blot, error_line, read_address, retry_after
 
 KEY_VARIABLES = ("SEARCHPARTY_API_KEY", "OPENAI_API_KEY")
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 20.0
 """Seconds before the second attempt, doubled each time, and the most; half of it is random."""
 LARGEST_REPLY = 2**26
 """Bytes; a reply that goes on beyond this is given up."""
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Endpoint:
@@ -29,11 +28,7 @@ class Endpoint:
 
     def __init__(self, url: str, *, timeout: float = 120.0, attempts: int = 5, connections: int = 256) -> None:
         """`timeout` in seconds covers a request with all its attempts and pauses."""
-        parts = urlsplit(url)
-        if not parts.hostname or parts.username or parts.password:
-            raise UserError(
-                f"--model {parts.scheme}://{parts.hostname or ''}: not a plain http address; keys go in {KEY_VARIABLES[0]}"
-            )
+        parts = read_address(url, KEY_VARIABLES[0])
         self.url = url.rstrip("/")
         self.timeout = timeout
         self.attempts = attempts
@@ -51,13 +46,15 @@ class Endpoint:
         attempt = 0
         failure = self.failure(FailureKind.TIMEOUT, f"no complete reply in {self.timeout:g} s", 1)
         try:
-            async with asyncio.timeout(self.timeout):
+            async with asyncio.timeout(self.timeout) as limit:
                 while attempt < self.attempts:
                     attempt += 1
                     reply, pause = await self._attempt(path, body, attempt)
                     if not isinstance(reply, Failure) or pause is None:
                         return reply
                     failure = reply
+                    if asyncio.get_running_loop().time() + pause >= (limit.when() or 0.0):
+                        return failure
                     if attempt < self.attempts:
                         await asyncio.sleep(pause)
         except TimeoutError:
@@ -81,8 +78,8 @@ class Endpoint:
 
     def failure(self, kind: FailureKind, detail: str, attempts: int) -> Failure:
         """A failure of this endpoint, in one line and without the key."""
-        line = " ".join(f"{self.url}: {detail}".split())
-        return Failure("model", kind, line.replace(self._key, "***") if self._key else line, attempts)
+        line = " ".join(blot(f"{self.url}: {detail}", self._key).split())
+        return Failure("model", kind, line, attempts)
 
     async def _attempt(self, path: str, body: dict[str, Any], attempt: int) -> tuple[dict[str, Any] | Failure, float | None]:
         """The reply or failure of one attempt, and how long to pause before another (None: do not try again)."""
@@ -106,10 +103,10 @@ class Endpoint:
         reply = self._read(response.status_code, bytes(content), attempt)
         if not isinstance(reply, Failure) or reply.kind not in (FailureKind.RATE_LIMITED, FailureKind.SERVER_ERROR):
             return reply, None
-        return reply, max(pause, _retry_after(response.headers))
+        return reply, max(pause, retry_after(response.headers) or 0.0)
 
     def _read(self, status: int, content: bytes, attempt: int) -> dict[str, Any] | Failure:
-        start = content[:300].decode("utf-8", "replace")
+        start = error_line(content, self._key)
         if status == 429:
             return self.failure(FailureKind.RATE_LIMITED, f"HTTP 429: {start}", attempt)
         if status >= 500:
@@ -125,14 +122,6 @@ class Endpoint:
         if not isinstance(reply, dict):
             return self.failure(FailureKind.MALFORMED_REPLY, f"not a JSON object: {start}", attempt)
         return reply
-
-
-def _retry_after(headers: httpx.Headers) -> float:
-    """Seconds that the server asks to wait; 0 if it does not say so in seconds."""
-    try:
-        return max(0.0, float(headers.get("retry-after", "0")))
-    except ValueError:
-        return 0.0
 
 
 def _words(error: Exception) -> str:

@@ -25,12 +25,15 @@ class Model:
     name: str
     """What the user called it."""
     identity: str
-    """Name and content: equal identities mean equal weights (or the same script). Recorded with every run."""
+    """Name and content: for a model of this process equal identities mean equal weights, for a script the same script, for an
+    endpoint the same address and model name. Recorded with every run."""
     engine: Engine
     chat: ChatFormat | None
     """None if the model exchanges text only; its server then renders the messages."""
     context_tokens: int | None
     """Most tokens of prompt and completion together; None if unknown or without limit."""
+    identity_known: bool = True
+    """False for an endpoint that did not answer when it was loaded: its identity is then a guess."""
 
 
 def load_model(
@@ -164,6 +167,6 @@ def _endpoint(spec: str, tokenizer: str | None, route: str, model_name: str | No
     if not offer.token_ids:
         chat = None
     kind = "chat text" if chat is None else "token ids"
-    return Model(
-        spec, f"{endpoint.url}#{offer.model} ({kind})", OpenAIEngine(endpoint, offer, chat), chat, offer.context_tokens
-    )
+    identity = f"{endpoint.url}#{offer.model} ({kind})"
+    engine = OpenAIEngine(endpoint, offer, chat, model_name or named or None)
+    return Model(spec, identity, engine, chat, offer.context_tokens, offer.known)

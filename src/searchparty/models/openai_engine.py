@@ -26,6 +26,8 @@ class ServerOffer:
     """It takes and gives token ids."""
     processed_logprobs: bool = False
     """Its log-probabilities are those after temperature, top-k and top-p (vLLM: `--logprobs-mode processed_logprobs`)."""
+    known: bool = True
+    """The server has told its models; if not, `model` is a guess and is asked for again."""
 
 
 def find_offer(endpoint: Endpoint, model: str | None, chat: ChatFormat | None) -> ServerOffer:
@@ -44,11 +46,11 @@ def find_offer(endpoint: Endpoint, model: str | None, chat: ChatFormat | None) -
         raise UserError(f"--model {endpoint.url}: the server has {', '.join(sorted(served))}; name one: {endpoint.url}#NAME")
     if model is not None and served and model not in served:
         raise UserError(f"--model {endpoint.url}#{model}: the server has no such model, only {', '.join(sorted(served))}")
-    name = model or next(iter(served), "default")
+    name, known = model or next(iter(served), "default"), not isinstance(listed, Failure)
     length = served.get(name, {}).get("max_model_len")
     context_tokens = length if isinstance(length, int) else None
     if chat is None:
-        return ServerOffer(name, context_tokens)
+        return ServerOffer(name, context_tokens, known=known)
     # One of the first tokens the tokenizer has, drawn with top_k 1: a processed log-probability of it is exactly 0.
     body = {
         "model": name, "prompt": chat.begin_action(), "max_tokens": 1, "temperature": 1.0, "top_k": 1, "logprobs": 0,
@@ -56,10 +58,10 @@ def find_offer(endpoint: Endpoint, model: str | None, chat: ChatFormat | None) -
     }  # fmt: skip
     tried = endpoint.ask_once("POST", "/completions", body)
     if isinstance(tried, Failure):
-        return ServerOffer(name, context_tokens, tried.kind is not FailureKind.REJECTED)
+        return ServerOffer(name, context_tokens, tried.kind is not FailureKind.REJECTED, known=known)
     choice = (tried.get("choices") or [{}])[0]
     if not isinstance(choice.get("token_ids"), list) or choice.get("prompt_token_ids") != body["prompt"]:
-        return ServerOffer(name, context_tokens)
+        return ServerOffer(name, context_tokens, known=known)
     return ServerOffer(name, context_tokens, True, (choice.get("logprobs") or {}).get("token_logprobs") == [0.0])
 
 
@@ -69,10 +71,13 @@ class OpenAIEngine:
     A server that ignores `n` is asked again, with other seeds, until there are enough candidates.
     """
 
-    def __init__(self, endpoint: Endpoint, offer: ServerOffer, chat: ChatFormat | None) -> None:
+    def __init__(self, endpoint: Endpoint, offer: ServerOffer, chat: ChatFormat | None, model_name: str | None = None) -> None:
+        """`model_name` is what the user asked for, if anything: an offer that is not known is asked for again with it."""
         self._endpoint = endpoint
         self._offer = offer
         self._chat = chat
+        self._model_name = model_name
+        self._asking = asyncio.Lock()
 
     @property
     def exchanges_ids(self) -> bool:
@@ -94,6 +99,8 @@ class OpenAIEngine:
         await self._endpoint.close()
 
     async def _generate(self, request: GenerateRequest) -> Generated | Failure:
+        if not self._offer.known:
+            await self._ask_again()
         max_tokens = request.sampling.max_tokens
         if self._chat is not None:
             if not request.prompt_ids:
@@ -104,19 +111,29 @@ class OpenAIEngine:
                     detail = f"{len(request.prompt_ids)} tokens do not fit: the context window has {self._offer.context_tokens}"
                     return Failure("model", FailureKind.CONTEXT_OVERFLOW, detail)
         candidates: list[Completion] = []
-        counted = None
+        counted: int | None = None
+        sampled: int | None = 0
         while (missing := request.n - len(candidates)) > 0:
             seed = (request.seed + len(candidates)) % 2**31
             reply = await self._ask(request, max_tokens, missing, seed)
             if isinstance(reply, Failure):
                 return reply
-            more, counted = reply
+            more, counted, used = reply
             candidates += more[:missing]
-        return Generated(candidates, prompt_tokens=counted)
+            sampled = None if used is None or sampled is None else sampled + used
+        return Generated(candidates, prompt_tokens=counted, output_tokens=sampled)
+
+    async def _ask_again(self) -> None:
+        """Find out what the server offers, which was down when it was asked first."""
+        async with self._asking:
+            if not self._offer.known:
+                offer = await asyncio.to_thread(find_offer, self._endpoint, self._model_name, self._chat)
+                self._offer = offer if offer.known else self._offer
 
     async def _ask(
         self, request: GenerateRequest, max_tokens: int, n: int, seed: int
-    ) -> tuple[list[Completion], int | None] | Failure:
+    ) -> tuple[list[Completion], int | None, int | None] | Failure:
+        """Completions, prompt tokens, sampled tokens; the counts as far as the server tells them."""
         if self._chat is None:
             reply = await self._endpoint.post("/chat/completions", protocol.chat_body(self._offer.model, request, n, seed))
         else:
@@ -126,10 +143,14 @@ class OpenAIEngine:
             return reply
         try:
             if self._chat is None:
-                return protocol.read_chat(reply, request), protocol.prompt_tokens(reply)
+                return (
+                    protocol.read_chat(reply, request),
+                    protocol.usage(reply, "prompt_tokens"),
+                    protocol.usage(reply, "completion_tokens"),
+                )
             processed = self._offer.processed_logprobs
             completions = protocol.read_completions(reply, request, max_tokens, self._chat.tokenizer, processed)
-            return completions, len(request.prompt_ids or ())
+            return completions, len(request.prompt_ids or ()), sum(len(completion.ids or ()) for completion in completions)
         except (ValueError, TypeError, AttributeError) as error:
             return self._endpoint.failure(FailureKind.MALFORMED_REPLY, str(error), 1)
 

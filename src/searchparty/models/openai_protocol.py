@@ -119,9 +119,9 @@ def read_scores(reply: Mapping[str, Any], ids: Sequence[int]) -> list[float]:
         raise ValueError("a prompt token without its log-probability") from None
 
 
-def prompt_tokens(reply: Mapping[str, Any]) -> int | None:
-    """The prompt's length as the server counted it."""
-    count = (reply.get("usage") or {}).get("prompt_tokens")
+def usage(reply: Mapping[str, Any], kind: str) -> int | None:
+    """A token count of the server, `prompt_tokens` or `completion_tokens`; None if it gives none."""
+    count = (reply.get("usage") or {}).get(kind)
     return count if isinstance(count, int) else None
 
 

@@ -90,6 +90,8 @@ class Generated:
     candidates: Sequence[Completion]
     prompt_tokens: int | None = None
     """Prompt length as the engine counted it; None if it does not say. With prompt ids it equals their number."""
+    output_tokens: int | None = None
+    """Sampled tokens of all candidates as the engine counted them; None if it does not say. With ids it equals their number."""
     cached_tokens: int | None = None
     """How many of the prompt tokens came from a prefix cache; None if unknown."""
 

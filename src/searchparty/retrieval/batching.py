@@ -20,6 +20,9 @@ Answer = list[list[Hit]] | ServiceFailure | UserError
 _BLAMED_ON_ONE_QUERY = {FailureKind.REJECTED, FailureKind.SERVER_ERROR, FailureKind.MALFORMED_REPLY}
 """Failures that a single bad query can cause; the others would meet every query alike."""
 
+_SEARCHES_FOR_BLAME = 32
+"""Further searches after a failed one: enough to find a bad query among 256 by halving, and no flood for a failing server."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Request:
@@ -33,7 +36,7 @@ class AsyncRetriever:
     """Searches one `Retriever` for many callers. A request's result does not depend on the requests it is merged with.
 
     A cancelled request is dropped if it has not begun. If a merged search fails in a way that one bad query can cause, its
-    requests are searched again one by one, so that only the bad one fails.
+    halves are searched again, and so on, so that only the bad one fails; a server that fails throughout is soon left alone.
     """
 
     def __init__(self, retriever: Retriever, max_batch: int = 256) -> None:
@@ -54,6 +57,11 @@ class AsyncRetriever:
     def identity(self) -> str:
         """The identity of the retriever behind it."""
         return self._retriever.identity
+
+    @property
+    def identity_known(self) -> bool:
+        """Whether that identity is the retriever's own word: a server that has not answered yet has none."""
+        return bool(getattr(self._retriever, "identity_known", True))
 
     async def search(self, query: str, k: int) -> list[Hit]:
         """At most `k` hits for one query. Raises ServiceFailure if the retriever could not be asked."""
@@ -88,6 +96,9 @@ class AsyncRetriever:
             self._changed.notify()
         if unanswered := [answer for answer in self._unanswered if not answer.done()]:
             await asyncio.wait(unanswered)
+        close = getattr(self._retriever, "close", None)
+        if close is not None:
+            close()
 
     def _work(self) -> None:
         while batch := self._next_batch():
@@ -116,8 +127,13 @@ class AsyncRetriever:
             self._waiting = left
             return batch
 
-    def _search_batch(self, batch: Sequence[_Request]) -> list[Answer]:
-        """One answer per request. Queries that stand in the batch several times are searched once."""
+    def _search_batch(self, batch: Sequence[_Request], budget: list[int] | None = None) -> list[Answer]:
+        """One answer per request. Queries that stand in the batch several times are searched once.
+
+        Args:
+            budget: further searches that may be spent on finding the query that spoils the batch; the rest fails with it.
+        """
+        budget = [_SEARCHES_FOR_BLAME] if budget is None else budget
         queries = list(dict.fromkeys(query for request in batch for query in request.queries))
         try:
             hits = dict(zip(queries, self._retriever.search(queries, batch[0].k), strict=True))
@@ -125,8 +141,10 @@ class AsyncRetriever:
             return [error] * len(batch)
         except Exception as error:
             failure = _as_failure(error)
-            if len(batch) > 1 and failure.failure.kind in _BLAMED_ON_ONE_QUERY:
-                return [answer for request in batch for answer in self._search_batch([request])]
+            if len(batch) > 1 and failure.failure.kind in _BLAMED_ON_ONE_QUERY and budget[0] >= 2:
+                budget[0] -= 2
+                middle = len(batch) // 2
+                return [*self._search_batch(batch[:middle], budget), *self._search_batch(batch[middle:], budget)]
             return [failure] * len(batch)
         return [[list(hits[query]) for query in request.queries] for request in batch]
 

@@ -6,20 +6,17 @@ import random
 import threading
 import time
 from collections.abc import Sequence
-from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import orjson
 
-from searchparty.errors import Failure, FailureKind, ServiceFailure, UserError
+from searchparty.errors import Failure, FailureKind, ServiceFailure
+from searchparty.http_calls import LOOPBACK, blot, error_line, read_address, retry_after
 from searchparty.retrieval.dialect import passage_from_document
 from searchparty.retrieval.types import Hit
 
 _LARGEST_REPLY = 256 * 1024 * 1024
-_LONGEST_DETAIL = 200
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 class RemoteRetriever:
@@ -30,7 +27,14 @@ class RemoteRetriever:
     """
 
     def __init__(
-        self, url: str, *, timeout: float = 30.0, attempts: int = 3, token: str | None = None, pause: float = 0.25
+        self,
+        url: str,
+        *,
+        timeout: float = 30.0,
+        attempts: int = 3,
+        token: str | None = None,
+        pause: float = 0.25,
+        secret_variable: str = "SEARCHPARTY_RETRIEVER_TOKEN",
     ) -> None:
         """Prepare a client; nothing is sent yet.
 
@@ -40,20 +44,15 @@ class RemoteRetriever:
             attempts: how often a search is sent at most.
             token: sent as a bearer token.
             pause: seconds before the second attempt; doubled for each further one.
+            secret_variable: where the user is told to put a token that stands in the address.
 
         Raises:
-            UserError: the address is none.
+            UserError: the address is none, or holds a password.
         """
-        try:
-            urlsplit(url)
-            address = httpx.URL(url.removesuffix("/").removesuffix("/retrieve"))
-        except (ValueError, httpx.InvalidURL) as error:
-            raise UserError(f"{url}: not an address ({error}); give http://host:port") from None
-        if address.scheme not in ("http", "https") or not address.host:
-            raise UserError(f"{url}: not an address; give http://host:port")
+        parts = read_address(url, secret_variable)
         if attempts < 1:
             raise ValueError(f"attempts must be at least 1, not {attempts}")
-        self._address = str(address.copy_with(userinfo=b"")).rstrip("/")
+        self._address = url.rstrip("/").removesuffix("/retrieve")
         self._timeout = timeout
         self._attempts = attempts
         self._pause = pause
@@ -61,19 +60,24 @@ class RemoteRetriever:
         self._identity: str | None = None
         self._identity_asked = threading.Lock()
         self._client = httpx.Client(
-            auth=(address.username, address.password) if address.username else None,
             headers={"Authorization": f"Bearer {token}"} if token else None,
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=16),
-            trust_env=address.host not in _LOOPBACK,
+            trust_env=parts.hostname not in LOOPBACK,
         )
 
     @property
     def identity(self) -> str:
-        """The address, with what the server says of itself at `/health`, if it does. Asked once."""
+        """The address, with what the server says of itself at `/health`, if it does. Asked until it answers."""
         with self._identity_asked:
             if self._identity is None:
-                self._identity = f"remote({self._address}){self._ask_identity()}"
-            return self._identity
+                self._identity = self._ask_identity()
+            return f"remote({self._address}){f': {self._identity}' if self._identity else ''}"
+
+    @property
+    def identity_known(self) -> bool:
+        """Whether the server has answered, so that another identity means another server."""
+        _ = self.identity
+        return self._identity is not None
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """At most `k` hits per query, in one request. Raises ServiceFailure, see `FailureKind`."""
@@ -101,11 +105,13 @@ class RemoteRetriever:
                 status, reply, headers = self._send(body, deadline)
                 if status == 200:
                     return reply, attempt
-                failure = self._failure(_kind_of(status), f"HTTP {status} {_one_line(reply)}", attempt)
-                asked_to_wait = _retry_after(headers)
+                failure = self._failure(_kind_of(status), f"HTTP {status} {error_line(reply, self._token)}", attempt)
+                asked_to_wait = retry_after(headers)
             except httpx.TimeoutException:
                 failure = self._failure(FailureKind.TIMEOUT, f"no complete reply within {self._timeout:g} s", attempt)
-            except (httpx.TransportError, httpx.DecodingError) as error:
+            except httpx.DecodingError as error:
+                raise self._failure(FailureKind.MALFORMED_REPLY, f"{type(error).__name__}: {error}", attempt) from None
+            except httpx.TransportError as error:
                 failure = self._failure(FailureKind.UNREACHABLE, f"{type(error).__name__}: {error}", attempt)
             if failure.failure.kind in (FailureKind.TIMEOUT, FailureKind.REJECTED, FailureKind.MALFORMED_REPLY):
                 raise failure
@@ -131,18 +137,20 @@ class RemoteRetriever:
                     raise self._failure(FailureKind.MALFORMED_REPLY, f"the reply is longer than {_LARGEST_REPLY} bytes", 1)
             return response.status_code, bytes(received), response.headers
 
-    def _ask_identity(self) -> str:
+    def _ask_identity(self) -> str | None:
+        """What the server calls itself, empty if it does not say; None if it does not answer."""
         try:
             reply = self._client.get(f"{self._address}/health", timeout=min(self._timeout, 5.0))
-            identity = orjson.loads(reply.content)["identity"] if reply.status_code == 200 else None
-        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        except httpx.HTTPError:
+            return None
+        try:
+            identity = orjson.loads(reply.content)["identity"] if reply.status_code == 200 else ""
+        except (ValueError, KeyError, TypeError):
             return ""
-        return f": {identity}" if isinstance(identity, str) else ""
+        return identity if isinstance(identity, str) else ""
 
     def _failure(self, kind: FailureKind, detail: str, attempts: int) -> ServiceFailure:
-        text = f"{self._address}: {detail}".rstrip()
-        if self._token:
-            text = text.replace(self._token, "***")
+        text = blot(f"{self._address}: {detail}".rstrip(), self._token)
         return ServiceFailure(Failure("retriever", kind, text, attempts))
 
 
@@ -150,24 +158,6 @@ def _kind_of(status: int) -> FailureKind:
     if status == 429:
         return FailureKind.RATE_LIMITED
     return FailureKind.SERVER_ERROR if status >= 500 else FailureKind.REJECTED
-
-
-def _retry_after(headers: httpx.Headers) -> float | None:
-    """Seconds that the server asks to wait; None if it does not say, or says it unreadably."""
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    try:
-        seconds = float(value) if value.strip().isdecimal() else parsedate_to_datetime(value).timestamp() - time.time()
-    except (ValueError, OverflowError):
-        return None
-    return max(seconds, 0.0)
-
-
-def _one_line(reply: bytes) -> str:
-    """The beginning of an error reply, fit for one line of a log."""
-    text = " ".join(reply[: 4 * _LONGEST_DETAIL].decode("utf-8", "replace").split())
-    return "".join(character for character in text if character.isprintable())[:_LONGEST_DETAIL]
 
 
 def _hits_of_reply(reply: Any, queries: int, k: int) -> list[list[Hit]]:

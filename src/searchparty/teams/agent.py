@@ -158,7 +158,11 @@ class Agent:
         return closing_tags([tag for tag in self._own_tags if tag not in self._repeatable_tags])
 
     def _record(self, call: Call, number: int, reply: Generated) -> None:
-        call.prompt_tokens, call.cached_tokens = reply.prompt_tokens, reply.cached_tokens
+        call.prompt_tokens, call.cached_tokens, call.output_tokens = (
+            reply.prompt_tokens,
+            reply.cached_tokens,
+            reply.output_tokens,
+        )
         if self._ids is not None:
             call.prompt_tokens = len(self._ids)
             call.output_tokens = sum(len(candidate.ids or ()) for candidate in reply.candidates)
