@@ -1,7 +1,7 @@
 # make setup   a virtual environment in .venv with everything that tests and demo need
 # make demo    four teams answer real questions with a small real model (under 10 minutes on 2 cores)
 # make test    linter, type checker and tests
-# make bench   speed and memory of each part, as tables
+# make bench   speed and memory of each part, as tables; CORPUS=corpus.jsonl.gz for retrieval over a corpus of your own
 
 PYTHON ?= python3
 VENV := .venv
@@ -32,8 +32,8 @@ test: setup
 bench: setup
 	$(BIN)/python bench/start.py
 	$(BIN)/python bench/orchestration.py
-	$(BIN)/python bench/retrieval.py
-	$(BIN)/python bench/server.py
+	$(BIN)/python bench/retrieval.py $(CORPUS)
+	$(BIN)/python bench/server.py $(CORPUS)
 	$(BIN)/python bench/engine.py
 
 clean:

@@ -2,8 +2,8 @@
 
     python -m searchparty.demo --output runs/demo
 
-Everything it does can be done with the commands that it prints. SmolLM2-135M is about the smallest model that can follow the
-teams' formats at all, and the numbers are what it earns.
+It prints the commands that do the same, the questions once chosen. SmolLM2-135M is about the smallest model that can follow
+the teams' formats at all, and the numbers are what it earns.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def run_teams(output: Path, model: str, count: int) -> list[RunSummary]:
     index, questions = output / "index", output / "questions.jsonl"
     write_questions(questions, choose_questions(count))
     if not index.exists():
-        console.print(f"$ searchparty index build {sample_corpus().name} -o {index}", style="bold")
+        console.print(f"$ searchparty index build {sample_corpus()} -o {index}", style="bold", soft_wrap=True)
         BM25Index.build(sample_corpus(), index)
     summaries, models = [], Models()
     try:
@@ -106,7 +106,7 @@ def main() -> int:
     console.print(draw_episode(max(episodes, key=lambda episode: len(episode.agents))))
     console.print(*team_tables(summaries), sep="\n")
     console.print(
-        f"\n{options.questions} questions and 135 million parameters: expect low rates and wide intervals.\n"
+        f"\n{options.questions} questions only, so the intervals are wide; a model as small as smollm2 earns little.\n"
         f"run directories  {options.output}/{{{','.join(summary.team for summary in summaries)}}}\n"
         f"read one         searchparty show {last} --episode 1 --tokens\n"
         f'ask yourself     searchparty ask "Where was Kafka born?" --team rag --model smollm2 --index {options.output}/index',

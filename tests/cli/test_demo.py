@@ -27,5 +27,5 @@ def test_the_demo_runs_four_teams_and_says_where_everything_is_and_may_be_repeat
         for team in ("direct", "rag", "chained", "hierarchical"):
             assert len(RunDirectory(tmp_path / "demo" / team).latest(lambda episode: episode)) == 6
             assert f"--team {team}" in done.stdout
-        assert "quality: macro over datasets" in done.stdout
+        assert "quality in %, macro" in done.stdout
         assert "wrote ▶" in done.stdout

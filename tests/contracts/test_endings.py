@@ -57,12 +57,26 @@ ENDINGS = {
 }
 
 
+AGENT_ENDS = {
+    StopReason.ANSWERED: [AgentEnd.FINISHED, AgentEnd.FINISHED],
+    StopReason.INVALID_ANSWER: [AgentEnd.FINISHED, AgentEnd.INVALID_ACTION],
+    StopReason.INVALID_ACTION: [AgentEnd.INVALID_ACTION],
+    StopReason.NO_REPORT: [AgentEnd.LIMIT],
+    StopReason.NO_SELECTION: [AgentEnd.LIMIT, AgentEnd.FINISHED],
+    StopReason.STEP_LIMIT: [],
+    StopReason.CONTEXT_FULL: [AgentEnd.CONTEXT_FULL],
+    StopReason.MODEL_FAILED: [AgentEnd.FINISHED, AgentEnd.FAILED],
+    StopReason.RETRIEVER_FAILED: [AgentEnd.FAILED],
+    StopReason.TEAM_ERROR: [],
+}
+
+
 @pytest.mark.parametrize("reason", StopReason)
 def test_contract_8_every_ending_has_its_stop_reason_and_is_scored(reason: StopReason) -> None:
     team, lines, retriever, options = ENDINGS[reason]
     episode = play_lines(team, Lines(lines.by_role), retriever, **options)
     assert episode.stop_reason is reason
-    assert all(transcript.end in AgentEnd for transcript in episode.agents)
+    assert [transcript.end for transcript in episode.agents] == AGENT_ENDS[reason]
     scored = score_episode(episode, PARIS.golden_answers, scorer_named("squad"))
     assert scored.exact_match == (1.0 if reason is StopReason.ANSWERED else 0.0)
     summary = summarise([scored], team="t", model="m", scorer="squad", samples=1)

@@ -252,7 +252,7 @@ NOT_QUESTIONS = {
     "psgs_w100.rewritten.sample.tsv": "corpus (DPR's passages",
     "kilt_100w_r1_searcher.sample.tsv": "corpus (number, passage)",
     "abstracts_bom_r1_searcher.sample.tsv": "corpus (number, Title: ... Text: ...)",
-    "kilt_pages_filtered.sample.jsonl": "corpus (KILT's knowledge source",
+    "kilt_pages_filtered.sample.jsonl": "this is KILT's knowledge source, whole pages",
     "hipporag_2wiki_corpus.sample.json": "corpus (title, text)",
     "hotpotqa_beir_qrels.sample.txt": "relevance judgements",
 }

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from searchparty.cli.numbers import positive
 from searchparty.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     convert.add_argument("input", type=Path, metavar="IN", help="the file, plain or gzip-compressed")
     convert.add_argument("-o", "--output", type=Path, metavar="OUT.jsonl", required=True, help="the file to write")
     _add_reading_options(convert)
-    convert.add_argument("--limit", type=_positive, metavar="N", help="take only the first N questions")
+    convert.add_argument("--limit", type=positive, metavar="N", help="take only the first N questions")
 
     show = actions.add_parser("show", help="print questions")
     show.add_argument("file", type=Path, metavar="FILE")
     _add_reading_options(show)
-    show.add_argument("--limit", type=_positive, default=10, metavar="N", help="how many to print (10)")
+    show.add_argument("--limit", type=positive, default=10, metavar="N", help="how many to print (10)")
     show.add_argument("--id", help="print only the question with this id or key (dataset/id)")
     show.add_argument("--json", action="store_true", help="print JSON lines")
 
@@ -59,13 +60,6 @@ def _add_reading_options(parser: argparse.ArgumentParser) -> None:
         "--format", metavar="F", help="force a format instead of finding it by content; an unknown F lists them"
     )
     parser.add_argument("--dataset", metavar="D", help="the dataset's name, whatever the file says")
-
-
-def _positive(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
 
 
 def _convert(args: argparse.Namespace) -> int:

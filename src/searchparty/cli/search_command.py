@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from searchparty.cli.numbers import positive
+
 if TYPE_CHECKING:
     from searchparty.retrieval.types import Hit
 
@@ -16,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("index", metavar="DIR", help="folder of an index, or address of a retrieval server (http://…)")
     parser.add_argument("query", help="what to search for")
-    parser.add_argument("-k", type=_positive, default=3, help="number of hits (default: %(default)s)")
+    parser.add_argument("-k", type=positive, default=3, help="number of hits (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object: query, retriever, hits with whole texts")
 
 
@@ -47,9 +49,3 @@ def _printed(hit: Hit) -> str:
     excerpt = text if len(text) <= _EXCERPT_LENGTH else text[:_EXCERPT_LENGTH].rsplit(" ", 1)[0] + " …"
     head = f"{hit.rank}. {hit.score:.3f}  [{hit.passage.id}]  {hit.passage.title}"
     return f"{printable(head)}\n   {printable(excerpt)}"
-
-
-def _positive(value: str) -> int:
-    if not value.isdecimal() or int(value) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number from 1 is needed, not {value!r}")
-    return int(value)

@@ -23,7 +23,7 @@ def percent(rate: Rate) -> str:
 def quality_table(summary: RunSummary) -> Table:
     """What the answers earned, one row per dataset."""
     k = summary.samples
-    table = Table(title="quality: rates in % with 95 % intervals over questions", **LOOK)
+    table = Table(title="quality in %, [95 % interval]", **LOOK)
     _columns(table, "dataset", "n", *_quality_names(k))
     for dataset, quality in summary.quality.items():
         if dataset == MACRO:
@@ -46,7 +46,7 @@ def behaviour_table(summary: RunSummary) -> Table:
 def team_tables(summaries: Sequence[RunSummary]) -> tuple[Table, Table]:
     """Several runs over the same questions, one row per run: macro quality, and behaviour over all episodes."""
     k = summaries[0].samples
-    quality = Table(title="quality: macro over datasets, rates in % with 95 % intervals", **LOOK)
+    quality = Table(title="quality in %, macro, [95 % interval]", **LOOK)
     _columns(quality, "team", *_quality_names(k))
     behaviour = Table(title="behaviour: shares in %, the rest per episode", **LOOK)
     _columns(behaviour, "team", *BEHAVIOUR_NAMES)

@@ -18,7 +18,7 @@ def other_object(path: Path, fields: Mapping[str, Any]) -> str | None:
     if "contents" in fields:
         return _corpus(path, "wiki-18: id, contents")
     if "wikipedia_title" in fields and "text" in fields:
-        return _corpus(path, "KILT's knowledge source: wikipedia_title, text")
+        return "this is KILT's knowledge source, whole pages without passage ids; cut it into passages with id, title and text"
     if "title" in fields and "text" in fields:
         return _corpus(path, "title, text")
     if fields and all(isinstance(value, list) and all(isinstance(part, str) for part in value) for value in fields.values()):
