@@ -70,14 +70,10 @@ class Agent:
         return self.transcript.agent
 
     def _open(self) -> None:
-        prompt, chat = self._part.prompt, self._part.model.chat
-        if prompt.system:
-            self._messages.append(Message("system", prompt.system))
-        self._messages += prompt.examples
-        if chat is not None:
-            self._ids = list(chat.open(prompt.system, prompt.examples))
-        text = "\n\n".join(f"[{message.role}] {message.content}" for message in self._messages)
-        self._append(Span(SpanKind.PROMPT, text, list(self._ids) if self._ids is not None else None))
+        opening = self._part.opening
+        self._messages += opening.messages
+        self._ids = None if opening.ids is None else list(opening.ids)
+        self._append(Span(SpanKind.PROMPT, opening.text, opening.ids))
 
     def _append(self, span: Span) -> None:
         self.transcript.spans.append(span)
