@@ -9,11 +9,11 @@ the teams' formats at all, and the numbers are what it earns.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from pathlib import Path
 
 from searchparty.cli.console import make_console
+from searchparty.cli.interruption import run_until_interrupted
 from searchparty.cli.progress import EpisodeProgress
 from searchparty.config.recipe import EvalRecipe
 from searchparty.episodes.picture import draw_episode
@@ -94,12 +94,10 @@ def main() -> int:
     console = make_console()
     console.print(f"{options.questions} real questions, 2,000 real Wikipedia passages, four teams, model {options.model}.")
     try:
-        summaries = asyncio.run(run_teams(options.output, options.model, options.questions))
+        summaries = run_until_interrupted(run_teams(options.output, options.model, options.questions))
     except UserError as error:
         print("\n".join(f"searchparty: error: {line}" for line in error.lines), file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        return 130
     last = options.output / summaries[-1].team
     episodes = RunDirectory(last).latest(lambda episode: episode).values()
     console.print(f"\nOne episode of the team {summaries[-1].team}; what an agent wrote is marked ▶:")

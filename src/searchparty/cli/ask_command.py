@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from typing import TYPE_CHECKING
 
+from searchparty.cli.interruption import run_until_interrupted
 from searchparty.cli.recipe_options import add_recipe_options, recipe_from
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.question.strip():
         raise UserError("the question is empty; put it in quotes after ask")
     console = make_console()
-    episode = asyncio.run(_ask(options.question, recipe_from(options, TeamRecipe), console, options.prompts))
+    episode = run_until_interrupted(_ask(options.question, recipe_from(options, TeamRecipe), console, options.prompts))
     if episode.stop_reason is StopReason.ANSWERED:
         answer = next(answer for answer, _ in extract_answers(episode) if answer is not None)
         console.print(Text.assemble(("answer  ", "bold"), printable(answer)))

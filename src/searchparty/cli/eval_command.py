@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
 from pathlib import Path
 
+from searchparty.cli.interruption import run_until_interrupted
 from searchparty.cli.recipe_options import add_recipe_options, recipe_from
 
 
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         work = evaluate(
             recipe, options.output, resume=options.resume, overwrite=options.overwrite, on_episode=progress.on_episode
         )
-        summary = asyncio.run(work)
+        summary = run_until_interrupted(work)
     print_summary(summary, make_console())
     skipped = json.loads(RunDirectory(options.output).environment_file.read_text(encoding="utf-8"))["skipped_records"]
     if skipped:
