@@ -91,3 +91,16 @@ def test_the_resolved_recipe_holds_every_default_and_loads_to_the_same_recipe(tm
 def test_a_key_that_means_nothing_for_this_form_of_model_is_refused(tmp_path: Path, model: dict[str, str], idle: str) -> None:
     with pytest.raises(UserError, match=f"{idle} means nothing for the model"):
         load_recipe(EvalRecipe, recipe_file(tmp_path, model=model), [], {})
+
+
+def test_a_key_that_stands_twice_is_refused_and_not_silently_the_last(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text("team: direct\nmodel: scripted:default\nteam: rag\n")
+    with pytest.raises(UserError, match=r"recipe\.yaml:3: .*the key team stands twice"):
+        load_recipe(EvalRecipe, path, [], {})
+
+
+@pytest.mark.parametrize("changes", [{"seed": 10**23}, {"seed": -1}, {"sampling": {"max_tokens": 10**23}}])
+def test_numbers_that_no_record_can_hold_are_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+    with pytest.raises(UserError):
+        load_recipe(EvalRecipe, recipe_file(tmp_path, **changes), [], {})

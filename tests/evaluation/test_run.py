@@ -306,7 +306,8 @@ def test_a_recipe_file_of_a_run_that_was_edited_is_one_line(place: Path) -> None
 def test_an_episode_of_a_question_that_was_not_asked_is_refused(place: Path) -> None:
     run(recipe_for(place), place / "run")
     directory = RunDirectory(place / "run")
-    write_questions(directory.questions_file, QUESTIONS[:2])
+    lines = directory.episodes_file.read_text().splitlines(keepends=True)
+    directory.episodes_file.write_text("".join(lines) + lines[0].replace('"nq/1"', '"nq/9"'))
     with pytest.raises(UserError, match="which the run did not ask"):
         score_run(directory, directory.read_recipe(), scorer_named("squad"))
 
@@ -317,3 +318,18 @@ def test_an_episode_of_a_question_that_was_not_asked_is_refused(place: Path) -> 
 def test_the_scripted_roles_reach_an_answer_in_the_fewest_steps(place: Path, team: Any) -> None:
     summary = run(recipe_for(place, team=team), place / "run")
     assert summary.behaviour["all"].stop_reasons == {"answered": 3}
+
+
+def test_faults_of_team_options_and_of_roles_are_told_together(place: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        run(recipe_for(place, team={"name": "chained", "max_stps": 3}, roles={"anwerer": {}}), place / "run")
+    assert len(caught.value.lines) == 2
+
+
+def test_questions_of_a_run_that_were_edited_are_not_scored(place: Path) -> None:
+    run(recipe_for(place), place / "run")
+    directory = RunDirectory(place / "run")
+    lines = directory.questions_file.read_text().splitlines(keepends=True)
+    directory.questions_file.write_text("".join(lines[1:]))
+    with pytest.raises(UserError, match="was changed after the run began"):
+        score_run(directory, directory.read_recipe(), scorer_named("squad"))

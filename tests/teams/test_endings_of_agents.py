@@ -101,3 +101,20 @@ def test_a_model_whose_template_knows_thinking_is_given_no_stop_strings() -> Non
     model.chat.opens_thinking = True  # type: ignore[union-attr]
     asyncio.run(play(Chained(), PARIS, cast_for(Chained(), model), FixedRetriever()))
     assert all(request.stop == () for request in lines.requests)
+
+
+def test_an_engine_that_raises_has_failed_that_request_and_is_no_error_of_the_team() -> None:
+    class Raising:
+        exchanges_ids = True
+
+        async def generate(self, requests: list[object]) -> list[Generated]:
+            raise OverflowError("too large")
+
+        async def close(self) -> None:
+            """Nothing to free."""
+
+    model = scripted_model(lambda request: "")
+    object.__setattr__(model, "engine", Raising())
+    episode = asyncio.run(play(Chained(), PARIS, cast_for(Chained(), model), FixedRetriever()))
+    assert episode.stop_reason is StopReason.MODEL_FAILED
+    assert "OverflowError: too large" in (episode.detail or "")

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play, score, print the table. Returns 1 if services failed, so that the numbers are not final."""
+    """Play, score, print the tables. Returns 1 if services or the team's code failed, so that the numbers are not final."""
     from searchparty.cli.console import make_console
     from searchparty.cli.progress import EpisodeProgress
     from searchparty.config.recipe import EvalRecipe
@@ -51,4 +51,10 @@ def run(options: argparse.Namespace) -> int:
             f"repeat the command with --resume to try them again",
             file=sys.stderr,
         )
-    return 1 if failed else 0
+    broken = summary.behaviour["all"].stop_reasons.get("team_error", 0)
+    if broken:
+        print(
+            f"searchparty: the team's own code raised in {broken} episodes; see: searchparty show {options.output}",
+            file=sys.stderr,
+        )
+    return 1 if failed or broken else 0

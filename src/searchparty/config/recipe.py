@@ -58,7 +58,7 @@ class SamplingSpec(Strict):
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     top_k: Annotated[int, Field(ge=0)] = 0
     """0 means no limit."""
-    max_tokens: Annotated[int, Field(ge=1)] = 512
+    max_tokens: Annotated[int, Field(ge=1, le=2**31)] = 512
     """Most tokens of one turn."""
 
 
@@ -125,7 +125,7 @@ class TeamRecipe(Strict):
     prompts: str | None = None
     """A folder of prompt files with the names of the team's own ones, or `world` for the compact prompts of the generated
     world; None takes the team's own."""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     sampling: SamplingSpec = SamplingSpec()
     roles: dict[str, RoleSpec] = {}
     retriever: RetrieverSpec = RetrieverSpec()

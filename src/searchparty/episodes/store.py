@@ -109,8 +109,11 @@ def _parse(line: bytes, where: str) -> Episode:
             f"{where}: schema version {version}, this searchparty reads {SCHEMA_VERSION}; install the one that wrote it"
         )
     try:
-        return _EPISODE.validate_python(record, strict=False)
+        episode = _EPISODE.validate_python(record, strict=False)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise UserError(f"{where}: {place}: {first['msg']}; the file is damaged or of another version") from None
+    if episode.answering_agent is not None and episode.answering_agent not in [agent.agent for agent in episode.agents]:
+        raise UserError(f"{where}: answering_agent: the episode has no agent {episode.answering_agent}; the file is damaged")
+    return episode

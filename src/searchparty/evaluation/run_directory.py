@@ -130,7 +130,8 @@ class RunDirectory:
             else:
                 child.unlink(missing_ok=True)
         write_questions(self.questions_file, questions)
-        write_json(self.environment_file, environment)
+        asked = {"asked": len(questions), "asked_sha256": _sha256(self.questions_file)}
+        write_json(self.environment_file, {**environment, "questions": {**environment["questions"], **asked}})
         with atomic_output(self.recipe_file) as stream:
             stream.write(dump_recipe(recipe))
 
@@ -159,7 +160,9 @@ class RunDirectory:
         if faults:
             raise UserError(*faults)
         if any(value is None and new.get(key) is not None for key, value in old.items()):
-            write_json(self.environment_file, {**then, **{part: environment[part] for part in MUST_STAY}})
+            write_json(
+                self.environment_file, {**then, **{part: environment[part] for part in MUST_STAY if part != "questions"}}
+            )
 
     def _recipe_document(self) -> dict[str, Any]:
         try:
@@ -177,8 +180,12 @@ class RunDirectory:
         return parse_recipe(EvalRecipe, self._recipe_document(), str(self.recipe_file))
 
     def read_questions(self) -> list[Question]:
-        """The questions asked, in the order of asking."""
-        return read_questions(self.questions_file)
+        """The questions asked, in the order of asking. Raises UserError if the file is not as the run wrote it."""
+        written = read_json(self.environment_file, lambda environment: environment["questions"]["asked_sha256"])
+        questions = read_questions(self.questions_file)
+        if _sha256(self.questions_file) != written:
+            raise UserError(f"{self.questions_file}: was changed after the run began; what was asked is no longer known")
+        return questions
 
     def latest(self, of: Callable[[Episode], T]) -> dict[tuple[str, int], T]:
         """What `of` makes of each episode, by question key and sample; a later attempt supersedes an earlier one.
@@ -216,9 +223,14 @@ def describe_environment(stage: dict[str, Any], questions_file: Path, skipped: S
         "processors": os.cpu_count(),
         "packages": _versions(["numpy", "bm25s", "PyStemmer", "torch", "transformers", "tokenizers", "safetensors", "httpx"]),
         **stage,
-        "questions": {"sha256": hashlib.sha256(questions_file.read_bytes()).hexdigest()},
+        "questions": {"sha256": _sha256(questions_file)},
         "skipped_records": list(skipped),
     }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _versions(packages: list[str]) -> dict[str, str]:

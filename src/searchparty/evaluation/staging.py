@@ -94,8 +94,15 @@ def set_stage(recipe: TeamRecipe, models: Models | None = None) -> Stage:
 
     """
     team_class = find_team(recipe.team.name)
+    faults: list[str] = []
+    for check in (lambda: make_team(team_class, recipe.team.options), lambda: check_roles(recipe.roles, team_class)):
+        try:
+            check()
+        except UserError as error:
+            faults += error.lines
+    if faults:
+        raise UserError(*faults)
     team = make_team(team_class, recipe.team.options)
-    check_roles(recipe.roles, team_class)
     prompts = {role: _prompt(role, recipe, team_class) for role in team.tags}
     faults = [fault for role, prompt in prompts.items() for fault in prompt.faults(team.turns.get(role, {}))]
     if faults:

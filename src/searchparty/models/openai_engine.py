@@ -48,7 +48,7 @@ def find_offer(endpoint: Endpoint, model: str | None, chat: ChatFormat | None) -
         raise UserError(f"--model {endpoint.url}#{model}: the server has no such model, only {', '.join(sorted(served))}")
     name, known = model or next(iter(served), "default"), not isinstance(listed, Failure)
     length = served.get(name, {}).get("max_model_len")
-    context_tokens = length if isinstance(length, int) else None
+    context_tokens = length if type(length) is int and length > 0 else None
     if chat is None:
         return ServerOffer(name, context_tokens, known=known)
     # One of the first tokens the tokenizer has, drawn with top_k 1: a processed log-probability of it is exactly 0.
@@ -149,7 +149,9 @@ class OpenAIEngine:
                     protocol.usage(reply, "completion_tokens"),
                 )
             processed = self._offer.processed_logprobs
-            completions = protocol.read_completions(reply, request, max_tokens, self._chat.tokenizer, processed)
+            completions = protocol.read_completions(
+                reply, request, max_tokens, self._chat.tokenizer, self._chat.end_ids, processed
+            )
             return completions, len(request.prompt_ids or ()), sum(len(completion.ids or ()) for completion in completions)
         except (ValueError, TypeError, AttributeError) as error:
             return self._endpoint.failure(FailureKind.MALFORMED_REPLY, str(error), 1)

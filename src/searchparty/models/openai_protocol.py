@@ -56,7 +56,12 @@ def _sampling(sampling: Sampling) -> Body:
 
 
 def read_completions(
-    reply: Mapping[str, Any], request: GenerateRequest, max_tokens: int, tokenizer: Tokenizer, processed_logprobs: bool
+    reply: Mapping[str, Any],
+    request: GenerateRequest,
+    max_tokens: int,
+    tokenizer: Tokenizer,
+    end_ids: Sequence[int],
+    processed_logprobs: bool,
 ) -> list[Completion]:
     """The completions of a `completion_body`, checked against what was sent.
 
@@ -66,7 +71,6 @@ def read_completions(
     """
     sampling = request.sampling
     comparable = processed_logprobs or (sampling.temperature in (0.0, 1.0) and sampling.top_p == 1.0 and not sampling.top_k)
-    controls = set(tokenizer.control_tokens.values())
     completions = []
     for place, choice in enumerate(_choices(reply)):
         ids, echo = _ids(choice.get("token_ids")), choice.get("prompt_token_ids")
@@ -78,7 +82,7 @@ def read_completions(
         if len(ids) > max_tokens:
             raise ValueError(f"{len(ids)} tokens where at most {max_tokens} were asked for")
         reason = _finish_reason(choice)
-        if reason is FinishReason.END and not (ids and ids[-1] in controls):
+        if reason is FinishReason.END and not (ids and ids[-1] in end_ids):
             raise ValueError("a finished completion does not end with an end-of-turn token")
         text = tokenizer.decode(ids[:-1] if reason is FinishReason.END else ids)
         completions.append(Completion(text, ids, [float(p) for p in logprobs] if comparable else None, reason))
@@ -121,8 +125,9 @@ def read_scores(reply: Mapping[str, Any], ids: Sequence[int]) -> list[float]:
 
 def usage(reply: Mapping[str, Any], kind: str) -> int | None:
     """A token count of the server, `prompt_tokens` or `completion_tokens`; None if it gives none."""
-    count = (reply.get("usage") or {}).get(kind)
-    return count if isinstance(count, int) else None
+    counts = reply.get("usage")
+    count = counts.get(kind) if isinstance(counts, dict) else None
+    return count if type(count) is int and 0 <= count < 2**53 else None
 
 
 def _choices(reply: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -127,7 +127,10 @@ class Agent:
         seed, started = self._next_seed(number), time.perf_counter()
         given_ids = tuple(self._ids) if self._ids is not None else None
         request = GenerateRequest(tuple(self._messages), given_ids, sampling, seed, candidates, stop, self.transcript.role)
-        reply = (await self._part.model.engine.generate([request]))[0]
+        try:
+            reply = (await self._part.model.engine.generate([request]))[0]
+        except Exception as error:  # an engine must not raise; one that does has failed this request and nothing else
+            reply = Failure("model", FailureKind.SERVER_ERROR, f"{type(error).__name__}: {error}")
         if isinstance(reply, Generated):
             reply = _check_reply(request, reply)
         call = Call(

@@ -82,7 +82,11 @@ def load_prompt(path: Path) -> Prompt:
     """Read a prompt file. Raises UserError naming file and key for anything that is not in the form described above."""
     if not path.is_file():
         raise UserError(f"{path}: no such prompt file; check the path in roles.<role>.prompt")
-    return parse_prompt(path.read_text(encoding="utf-8"), str(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as UTF-8 text ({error}); save it as such") from None
+    return parse_prompt(text, str(path))
 
 
 def built_in_prompt(name: str) -> Prompt:
