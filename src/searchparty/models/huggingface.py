@@ -18,7 +18,7 @@ try:
     from searchparty.models.chat_template import template_chat
     from searchparty.models.huggingface_tokenizer import HuggingFaceTokenizer
 except ImportError as error:
-    raise missing_package(error.name or "transformers", "train", "a model's tokenizer") from None
+    raise missing_package(error.name or "transformers", "tokens", "a model's tokenizer") from None
 
 
 def load_chat(folder: Path, name: str) -> ChatFormat:
