@@ -39,7 +39,7 @@ def choice(text: str, *, ended: bool = True, index: int = 0, **changes: Any) -> 
 
 async def ask(server: StubServer, asked: GenerateRequest, *, tokens: bool = True, **options: Any) -> Generated | Failure:
     offer = ServerOffer("tiny", 200, tokens, options.pop("processed", False))
-    engine = OpenAIEngine(Endpoint(server.url, **{"timeout": 5.0, **options}), offer, CHAT if tokens else None)
+    engine = OpenAIEngine(Endpoint(server.url, **{"timeout": 60.0, **options}), offer, CHAT if tokens else None)
     try:
         (reply,) = await engine.generate([asked])
     finally:
@@ -212,7 +212,7 @@ async def test_an_endless_reply_is_given_up(server: StubServer, monkeypatch: pyt
 async def test_nobody_listening_is_unreachable() -> None:
     with serve() as stub:
         url = stub.url
-    engine = OpenAIEngine(Endpoint(url, timeout=5, attempts=1), ServerOffer("tiny"), None)
+    engine = OpenAIEngine(Endpoint(url, timeout=60, attempts=1), ServerOffer("tiny"), None)
     (reply,) = await engine.generate([request()])
     assert isinstance(reply, Failure) and reply.kind is FailureKind.UNREACHABLE
 

@@ -23,7 +23,7 @@ GOOD = results([entry("a"), entry("b", 1.0)])
 
 
 def client(url: str, **settings: object) -> RemoteRetriever:
-    return RemoteRetriever(url, **{"pause": 0.01, "timeout": 5.0, **settings})  # type: ignore[arg-type]
+    return RemoteRetriever(url, **{"pause": 0.01, "timeout": 60.0, **settings})  # type: ignore[arg-type]
 
 
 def failure_of(url: str, **settings: object) -> ServiceFailure:
