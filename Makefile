@@ -21,7 +21,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 demo: setup
-	$(BIN)/python -m searchparty.demo --output $(RUN)
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m searchparty.demo --output $(RUN)
 
 test: setup
 	$(BIN)/ruff check .

@@ -89,7 +89,7 @@ def main() -> int:
         "--output", type=Path, default=Path("runs/demo"), help="directory for index and runs (default runs/demo)"
     )
     parser.add_argument("--model", default="smollm2", help="as in searchparty eval (default smollm2)")
-    parser.add_argument("--questions", type=int, default=24, help="how many of the 200 bundled questions (default 24)")
+    parser.add_argument("--questions", type=int, default=16, help="how many of the 200 bundled questions (default 16)")
     options = parser.parse_args()
     console = make_console()
     console.print(f"{options.questions} real questions, 2,000 real Wikipedia passages, four teams, model {options.model}.")
