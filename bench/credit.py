@@ -2,8 +2,9 @@
 
     python bench/credit.py [--questions 400] [--tokens 500] [--candidates 5]
 
-Each question is attempted 5 times by a Leader, three Searchers and an Answerer, whose every candidate is a sequence of its own.
-Best of five passes; a pass goes from episodes, as they are read from a file, to signals.
+Each question is attempted 5 times by a Leader, three Searchers and an Answerer, whose every candidate is
+a sequence of its own. Best of five passes; a
+pass goes from episodes, as they are read from a file, to signals.
 """
 
 from __future__ import annotations
