@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from searchparty.credit.strict import StrictModel
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Reward:
     """What one sequence earned."""
 
