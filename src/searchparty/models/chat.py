@@ -72,6 +72,16 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class _Frame:
+    """A turn's markup, encoded as far as no content can change it: ids, text that touches the content, and ids again."""
+
+    before: list[int]
+    left: str
+    right: str
+    after: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class Pieces:
     """A chat template, taken apart. All strings are the template's own markup, control tokens included."""
 
@@ -113,6 +123,7 @@ class PieceChat:
         self.opens_thinking = pieces.generation_prompt.rstrip().endswith("<think>")
         end_id = tokenizer.control_tokens[pieces.end_of_turn]
         self.end_ids: Sequence[int] = (end_id, *sorted(set(other_end_ids) - {end_id}))
+        self._frames: dict[Turn, _Frame] = {}
         self._begin_action = tokenizer.encode_markup(pieces.generation_prompt)
         self._end_action = {
             True: tokenizer.encode_markup(pieces.assistant.after.removeprefix(pieces.end_of_turn)),
@@ -152,11 +163,14 @@ class PieceChat:
 
     def _turn(self, turn: Turn, content: str) -> list[int]:
         """Ids of one turn: the plain text that touches the content goes through the tokenizer in one piece with it."""
-        controls = self.tokenizer.control_tokens
-        before = split_at_controls(turn.before, controls.keys())
-        after = split_at_controls(turn.after, controls.keys())
-        return [
-            *self.tokenizer.encode_markup("".join(before[:-1])),
-            *self.tokenizer.encode(before[-1] + turn.strip(content) + after[0]),
-            *self.tokenizer.encode_markup("".join(after[1:])),
-        ]
+        frame = self._frames.get(turn)
+        if frame is None:
+            frame = self._frames[turn] = self._frame(turn)
+        return [*frame.before, *self.tokenizer.encode(frame.left + turn.strip(content) + frame.right), *frame.after]
+
+    def _frame(self, turn: Turn) -> _Frame:
+        controls = self.tokenizer.control_tokens.keys()
+        *before, left = split_at_controls(turn.before, controls)
+        right, *after = split_at_controls(turn.after, controls)
+        encode = self.tokenizer.encode_markup
+        return _Frame(encode("".join(before)), left, right, encode("".join(after)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _CONTROL_MARKS = re.compile(
     r"<(?=[|｜])"  # <|im_end|>, <|eot_id|>, <｜end▁of▁sentence｜>
@@ -18,7 +19,6 @@ _CONTROL_MARKS = re.compile(
     r"|<(?=<SYS>>|</SYS>>)"
 )
 
-
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -27,10 +27,16 @@ def escape_tags(text: str, tags: Iterable[str]) -> str:
 
     All other text, HTML included, stays as it is.
     """
-    names = "|".join(map(re.escape, tags))
+    names = tuple(tags)
     if not names or "<" not in text:
         return text
-    return re.sub(rf"<(?=\s*/?\s*(?:{names})\b)", "&lt;", text, flags=re.IGNORECASE)
+    return _openings(names).sub("&lt;", text)
+
+
+@lru_cache(maxsize=64)
+def _openings(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Matches the `<` of the tags. A team has one set of them, so it is compiled once per team."""
+    return re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(map(re.escape, names))})\b)", re.IGNORECASE)
 
 
 def defuse_control_marks(text: str) -> str:

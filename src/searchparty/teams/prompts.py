@@ -50,11 +50,13 @@ class Prompt:
         """
         if turn not in self.turns:
             raise UserError(f"{self.source}: turns.{turn}: this template is missing; add it to the prompt file")
-        template = self.turns[turn]
-        unknown, known = sorted(set(_FIELD.findall(template)) - values.keys()), ", ".join(sorted(values)) or "none"
+        pieces = _FIELD.split(self.turns[turn])
+        unknown = sorted(set(pieces[1::2]) - values.keys())
         if unknown:
+            known = ", ".join(sorted(values)) or "none"
             raise UserError(f"{self.source}: turns.{turn}: unknown field {{{unknown[0]}}}; known here: {known}")
-        return _FIELD.sub(lambda field: escape_tags(values[field[1]], tags), template).strip()
+        pieces[1::2] = [escape_tags(values[field], tags) for field in pieces[1::2]]
+        return "".join(pieces).strip()
 
     def faults(self, turns: Mapping[str, Sequence[str]]) -> list[str]:
         """One line for each turn of a team that this prompt cannot tell: missing, with unknown fields, or with no field at all.
