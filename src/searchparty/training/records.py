@@ -11,9 +11,8 @@ after another, `_S` sequences.
 from __future__ import annotations
 
 import io
-import json
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,7 +112,7 @@ def write_step(folder: Path, record: StepRecord) -> None:
         for episode in record.episodes:
             stream.write(orjson.dumps(episode, option=orjson.OPT_APPEND_NEWLINE))
     with atomic_output(files.arrays, "wb") as stream:
-        np.savez_compressed(stream, **_arrays(record))
+        np.savez_compressed(stream, allow_pickle=False, **_arrays(record))
     with atomic_output(files.facts, "wb") as stream:
         stream.write(orjson.dumps(_facts(record), option=orjson.OPT_INDENT_2))
 
@@ -135,7 +134,7 @@ def read_step(folder: Path, step: int) -> StepRecord:
         raise UserError(f"{files.arrays}: no such file; the step was not recorded whole") from None
     except (ValueError, KeyError, TypeError, IndexError, OSError, zipfile.BadZipFile) as error:
         raise UserError(f"{files.arrays}: damaged or of another version ({type(error).__name__}: {error})") from None
-    return StepRecord(step, episodes, signals, groups, facts["golden_answers"], facts["judged"], teacher, facts["scores"], facts["seed"])  # fmt: skip
+    return StepRecord(step, episodes, signals, groups, teacher=teacher, **facts)
 
 
 def _arrays(record: StepRecord) -> dict[str, NDArray[Any]]:
@@ -241,10 +240,3 @@ def _check_facts(value: Any) -> dict[str, Any]:
             for name, rows in value["scores"].items()
         },
     }
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The whole lines of a file of JSON lines; a torn last line is passed over."""
-    if path.exists():
-        for line in path.read_bytes().split(b"\n")[:-1]:
-            yield json.loads(line)
