@@ -99,9 +99,8 @@ def open_policy(
         add_lora(weights, LoRA(**learning.lora.model_dump()), seed)
     objective = CrossEntropy() if imitates else PPOClip(learning.clip_low, learning.clip_high, learning.entropy)
     learner = Learner(weights, _settings(learning, seed, total_steps, temperatures, minibatches), objective)
-    engine = _sampler(sampler, weights, chat, folder, spec)
+    engine, context_tokens = _sampler(sampler, weights, chat, spec)
     identity = f"{spec.spec} {model_identity(folder)} {str(weights.dtype).removeprefix('torch.')}, in training"
-    context_tokens = int(weights.config.max_position_embeddings)
     return Policy(Model(spec.spec, identity, engine, chat, context_tokens), learner, folder, weights)
 
 
@@ -131,27 +130,28 @@ def _settings(
     )
 
 
-def _sampler(sampler: SamplerSpec | None, weights: Any, chat: ChatFormat, folder: Path, spec: ModelSpec) -> Engine:
+def _sampler(sampler: SamplerSpec | None, weights: Any, chat: ChatFormat, spec: ModelSpec) -> tuple[Engine, int]:
+    """What plays, and the most tokens that one of its histories may have."""
     name = "transformers" if sampler is None else sampler.name
     if name == "auto":
         name = "vllm" if weights.device.type == "cuda" and _has_vllm() else "transformers"
-    if name == "vllm" and sampler is not None:
-        from searchparty.models.vllm_engine import VllmEngine
+    if sampler is not None and name == "vllm":
+        from searchparty.models.vllm_loading import load_vllm
 
-        return VllmEngine.load(
-            folder,
-            chat.tokenizer,
-            chat.end_ids,
-            dtype=str(weights.dtype).removeprefix("torch."),
+        served = load_vllm(
+            spec.spec,
             memory_share=sampler.memory_share,
+            context_tokens=sampler.context_tokens,
+            dtype=str(weights.dtype).removeprefix("torch."),
         )
-    return TransformersEngine(
-        weights,
-        chat.tokenizer,
-        chat.end_ids,
-        context_tokens=int(weights.config.max_position_embeddings),
-        limits=BatchLimits(spec.max_batch_tokens),
-    )
+        assert served.context_tokens is not None
+        return served.engine, served.context_tokens
+    context_tokens = int(weights.config.max_position_embeddings)
+    if sampler is not None and sampler.context_tokens is not None:
+        context_tokens = min(context_tokens, sampler.context_tokens)
+    limits = BatchLimits(spec.max_batch_tokens)
+    engine = TransformersEngine(weights, chat.tokenizer, chat.end_ids, context_tokens=context_tokens, limits=limits)
+    return engine, context_tokens
 
 
 def _has_vllm() -> bool:

@@ -82,6 +82,8 @@ class SamplerSpec(Strict):
     """`auto` takes vLLM on a CUDA card where it is installed, transformers otherwise."""
     memory_share: Annotated[float, Field(gt=0, lt=1)] = 0.3
     """Of the card's memory, for vLLM; the learner needs the rest."""
+    context_tokens: Positive | None = None
+    """Most tokens of one history; None takes what the model can read."""
 
 
 class CheckpointSpec(Strict):
