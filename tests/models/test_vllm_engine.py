@@ -17,7 +17,9 @@ PROMPT = list(b"Who was it?")
 VERSION = "version"
 
 
-def request(ids: Sequence[int] | None = PROMPT, *, seed: int = 0, n: int = 1, stop: Sequence[str] = (), **how: Any) -> GenerateRequest:
+def request(
+    ids: Sequence[int] | None = PROMPT, *, seed: int = 0, n: int = 1, stop: Sequence[str] = (), **how: Any
+) -> GenerateRequest:
     return GenerateRequest([], ids, Sampling(**{"max_tokens": 12, **how}), seed=seed, n=n, stop=stop)
 
 

@@ -40,7 +40,7 @@ def trained_model(reference: str) -> Path:
     """
     place, _, stage = reference.removeprefix("run:").partition("#")
     run = Path(place).expanduser()
-    finished = {path.parent.name: path for path in run.glob("stages/*/result.json")}
+    finished = {path.parent.name: path for path in sorted(run.glob("stages/*/result.json"))}
     results = {name: read_json(path, lambda value: dict(value)) for name, path in finished.items()}
     made = {name: result for name, result in results.items() if result.get("model")}
     if stage and stage not in made:

@@ -124,26 +124,32 @@ class TransformersEngine:
 
     def _work(self) -> None:
         batch = Batch(self._model, self._tokenizer.decode, self._end_ids, self._limits)
+        arrived: list[Job] = []
         settled = False
         while True:
-            for item in self._received(wait=not batch.busy):
+            for item in self._received(wait=not (batch.busy or arrived)):
                 if item is None:
+                    for job in arrived:
+                        batch.submit(job)
                     batch.fail_all(Failure("model", FailureKind.UNREACHABLE, "the engine was closed"))
                     return
                 if isinstance(item, Job):
-                    batch.submit(item)
+                    arrived.append(item)
                 elif isinstance(item, Future):
                     batch.forget()
                     item.set_result(None)
                 else:
                     _score(batch, *item)
-            if not batch.busy:
+            if not (batch.busy or arrived):
                 settled = False
                 continue
             if self.settle is not None and not settled:
                 self.settle()
                 settled = True
                 continue
+            for job in sorted(arrived, key=lambda job: job.request.seed) if self.settle is not None else arrived:
+                batch.submit(job)
+            arrived = []
             under_way = batch.unfinished
             try:
                 batch.step()
@@ -152,13 +158,11 @@ class TransformersEngine:
             settled = batch.unfinished == under_way
 
     def _received(self, wait: bool) -> list[Job | ScoreJob | Forget | None]:
-        """Everything that was sent since the last time, jobs in an order that does not depend on when they came."""
+        """Everything that was sent since the last time."""
         items = [self._inbox.get()] if wait else []
         with suppress(queue.Empty):
             while True:
                 items.append(self._inbox.get(block=False))
-        if self.settle is not None:
-            items.sort(key=lambda item: item.request.seed if isinstance(item, Job) else -1)
         return items
 
 
