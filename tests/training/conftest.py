@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,7 @@ from searchparty.world import WorldParameters, make_world, write_world
 from searchparty.world.storing import CORPUS_FILE
 
 sys.path.insert(0, str(Path(__file__).parent))
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small matrices gain nothing from several."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

@@ -57,7 +57,10 @@ def test_sampler_and_learner_agree_about_every_token(both_stages: Path) -> None:
 
 def test_the_student_starts_from_the_original_model_and_not_from_the_teacher(both_stages: Path) -> None:
     record = read_step(both_stages / "stages/student/episodes", 1)
-    assert {transcript.model.split(" ")[0] for episode in record.episodes for transcript in episode.agents} <= {"tiny", "/tmp/tiny_model"}
+    assert {transcript.model.split(" ")[0] for episode in record.episodes for transcript in episode.agents} <= {
+        "tiny",
+        "/tmp/tiny_model",
+    }
 
 
 def test_the_teacher_scores_the_ids_that_the_student_sampled(both_stages: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ async def train(
         for number, (name, spec) in enumerate(recipe.stages.items(), start=1):
             place = run.stage(name)
             if not place.result.is_file():
+                _forget_later_stages(run, list(recipe.stages)[number:], metrics)
                 seed = derived_seed(recipe.seed, name)
                 resolved = resolve_references(spec, made)
                 result = await _carry_out(run, name, resolved, seed, metrics, hears, resume)
@@ -67,6 +69,15 @@ async def train(
                 made[name] = run.path / str(model)
         write_report(run, recipe)
     return run
+
+
+def _forget_later_stages(run: TrainDirectory, names: Sequence[str], metrics: MetricsLog) -> None:
+    """Remove what was built on a stage that is not finished, or no longer is."""
+    for name in names:
+        for folder in (run.stage(name).path, run.evaluation(name)):
+            if folder.is_dir():
+                shutil.rmtree(folder)
+    metrics.keep(lambda line: line["stage"] not in names)
 
 
 async def _carry_out(
