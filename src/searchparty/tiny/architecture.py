@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from searchparty.tiny.tokenizer import CONTROL_TOKENS
 from searchparty.world.names import SYLLABLES
@@ -48,10 +48,10 @@ class Shape:
 
 
 def new_model(tokenizer: Tokenizer, shape: Shape, seed: int) -> Any:
-    """A Qwen2 model in float32 with its first weights. Equal arguments give equal weights; torch's global seed is set."""
+    """A Llama model in float32 with its first weights. Equal arguments give equal weights; torch's global seed is set."""
     torch.manual_seed(seed)
     filler, _, end = (tokenizer.token_to_id(token) for token in CONTROL_TOKENS)
-    config = Qwen2Config(
+    config = LlamaConfig(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=shape.width,
         intermediate_size=shape.feed_forward,
@@ -59,6 +59,7 @@ def new_model(tokenizer: Tokenizer, shape: Shape, seed: int) -> Any:
         num_attention_heads=shape.heads,
         num_key_value_heads=shape.heads,
         max_position_embeddings=shape.context_tokens,
+        attention_bias=True,  # without biases a head could not attend by distance alone
         rope_parameters={"rope_type": "default", "rope_theta": 1e6},
         tie_word_embeddings=True,
         initializer_range=WEIGHT_STD,
@@ -66,7 +67,7 @@ def new_model(tokenizer: Tokenizer, shape: Shape, seed: int) -> Any:
         eos_token_id=end,
         pad_token_id=filler,
     )
-    model = Qwen2ForCausalLM(config)
+    model = LlamaForCausalLM(config)
     with torch.no_grad():
         for layer in model.model.layers:
             layer.self_attn.o_proj.weight *= RESIDUAL_SHARE

@@ -36,8 +36,8 @@ def full_course(effort: float = 1.0) -> Course:
     """The course that made the shipped model, or a share of it: fewer worlds, and fewer questions once it is less than one."""
     teams = {"chained": 1.0, "hierarchical": 1.0, "rag": 0.5, "direct": 0.1}
     easy = Lesson(20, 1000, EASY_HOPS, {"chained": 1.0, "hierarchical": 0.5, "rag": 1.0}, FAULTS, questions=80)
-    hard = Lesson(18, 2000, ALL_HOPS, teams, FAULTS)
-    playing = Lesson(42, 3000, ALL_HOPS, teams, FAULTS)
+    hard = Lesson(10, 2000, ALL_HOPS, teams, FAULTS)
+    playing = Lesson(52, 3000, ALL_HOPS, teams, FAULTS)
     return Course((_part(easy, effort), _part(hard, effort)), _part(playing, effort))
 
 
