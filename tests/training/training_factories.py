@@ -32,7 +32,7 @@ def rl_stage(world: Path, **changes: Any) -> dict[str, Any]:
         {
             "kind": "rl",
             "team": "chained",
-            "policy": "/tmp/tiny_model",
+            "policy": "tiny",
             "questions": str(world / "questions-train.jsonl"),
             "index": str(world / "index"),
             "prompts": "world",

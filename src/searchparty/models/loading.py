@@ -16,8 +16,8 @@ from searchparty.models.scripted import Script, ScriptedEngine
 from searchparty.models.types import Engine, Tokenizer
 
 FORMS = (
-    "smollm2, a Hugging Face name (owner/model), a model folder, a .gguf file, run:DIR for what a training run made, "
-    "http://host:port/v1 or scripted:default"
+    "tiny, smollm2, a Hugging Face name (owner/model), a model folder, a .gguf file, run:DIR for what a training run "
+    "made, http://host:port/v1 or scripted:default"
 )
 
 
@@ -53,8 +53,8 @@ def load_model(
     """Load the model that `spec` names.
 
     Args:
-        spec: `smollm2`, a Hugging Face name, a folder, a `.gguf` file, `http(s)://host:port/v1` (with `#model` if the server
-            has several), or `scripted:NAME`.
+        spec: `tiny`, `smollm2`, a Hugging Face name, a folder, a `.gguf` file, `http(s)://host:port/v1` (with `#model` if the
+            server has several), or `scripted:NAME`.
         device, dtype: for models that run in this process, see `huggingface.load_weights`.
         max_batch_tokens: for the same, see `batch.BatchLimits.batch_tokens`.
         tokenizer: for an endpoint: folder, name, `.gguf` file or `smollm2` whose tokenizer and template the served model has.
@@ -119,6 +119,10 @@ def model_folder(spec: str) -> Path:
     from searchparty.models.smollm2 import find_smollm2
 
     path = Path(spec).expanduser()
+    if spec == "tiny":
+        from searchparty.tiny import shipped_model
+
+        return shipped_model()
     if spec.startswith("run:"):
         return trained_model(spec)
     if spec == "smollm2":
