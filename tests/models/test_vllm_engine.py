@@ -17,14 +17,16 @@ PROMPT = list(b"Who was it?")
 VERSION = "version"
 
 
-def request(ids: Sequence[int] | None = PROMPT, *, seed: int = 0, n: int = 1, stop: Sequence[str] = (), **how: Any) -> GenerateRequest:
+def request(
+    ids: Sequence[int] | None = PROMPT, *, seed: int = 0, n: int = 1, stop: Sequence[str] = (), **how: Any
+) -> GenerateRequest:
     return GenerateRequest([], ids, Sampling(**{"max_tokens": 12, **how}), seed=seed, n=n, stop=stop)
 
 
 @asynccontextmanager
 async def engine(llm: StubLLM, **changes: Any) -> Any:
     arguments: dict[str, Any] = {"context_tokens": 64, "vocabulary": 256, **changes}
-    running = VllmEngine(llm, Params, ByteTokenizer(), [ord("\n")], **arguments)
+    running = VllmEngine(llm, Params, llm.put_weights, ByteTokenizer(), [ord("\n")], **arguments)
     try:
         yield running
     finally:
