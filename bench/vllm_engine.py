@@ -37,12 +37,13 @@ STOPS = ("</search>", "</answer>", "</think>", "</evidence>")
 print = Console(highlight=False, width=160).print
 
 
-def random_prompts(count: int, length: int, first: int = 1000, last: int = 30000) -> list[list[int]]:
+def random_prompts(count: int, length: int) -> list[list[int]]:
     generator = random.Random(0)
-    return [[generator.randrange(first, last) for _ in range(length)] for _ in range(count)]
+    return [[generator.randrange(1000, 30000) for _ in range(length)] for _ in range(count)]
 
 
 def wrap(llm: Any, chat: Any, end_ids: Sequence[int]) -> VllmEngine:
+    """The engine around the same vLLM that `LLM.generate` uses."""
     config = llm.llm_engine.model_config
     return VllmEngine(
         llm.llm_engine, vllm.SamplingParams, partial(put_weights, llm.llm_engine), chat.tokenizer, end_ids,
@@ -51,6 +52,7 @@ def wrap(llm: Any, chat: Any, end_ids: Sequence[int]) -> VllmEngine:
 
 
 async def ask(engine: VllmEngine, requests: Sequence[GenerateRequest], at_once: int | None = None) -> list[list[Completion]]:
+    """The candidates of each request, `at_once` requests at a time."""
     at_once = at_once or len(requests)
     found = []
     for begin in range(0, len(requests), at_once):
@@ -61,12 +63,13 @@ async def ask(engine: VllmEngine, requests: Sequence[GenerateRequest], at_once: 
 
 
 def rates(llm: Any, chat: Any, options: argparse.Namespace) -> None:
+    """Print tokens per second of vLLM's own loop and of the engine."""
     prompts = random_prompts(options.requests, options.prompt)
     tokens = options.requests * options.new
 
     def own(**how: Any) -> float:
         params = [
-            vllm.SamplingParams(seed=place, max_tokens=options.new, ignore_eos=True, **{"logprobs": 0, **how})
+            vllm.SamplingParams(max_tokens=options.new, ignore_eos=True, **{"seed": place, "logprobs": 0, **how})
             for place in range(len(prompts))
         ]
         started = time.perf_counter()

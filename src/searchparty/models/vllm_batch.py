@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -248,8 +248,5 @@ def _scores(output: Any, sequence: Sequence[int]) -> list[float] | Failure:
 
 
 def _refusal(error: Exception) -> Failure:
-    """What vLLM does not accept is rejected for good; anything else is a fault of the engine."""
-    failure = as_failure(error)
-    if isinstance(error, ValueError):
-        return Failure(failure.source, FailureKind.REJECTED, failure.detail)
-    return failure
+    """What vLLM does not take in it would not take in again."""
+    return replace(as_failure(error), kind=FailureKind.REJECTED)
