@@ -47,12 +47,12 @@ def load_vllm(
     Raises:
         UserError: if vLLM is not installed, or cannot load the model.
     """
-    folder = check_model_folder(model_folder(spec))
     os.environ.update(ENVIRONMENT)
     try:
         import vllm
     except ImportError as error:
         raise missing_package(error.name or "vllm", "vllm", "sampling with vLLM") from None
+    folder = check_model_folder(model_folder(spec))
     chat = load_chat(folder, spec)
     arguments = vllm_arguments(folder, memory_share, context_tokens, most_running, dtype) | settings
     try:
