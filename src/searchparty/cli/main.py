@@ -18,6 +18,8 @@ from searchparty.errors import ServiceFailure, UserError
 COMMANDS = {
     "eval": "run a team over questions and score it",
     "ask": "let a team answer one question while you watch",
+    "train": "train a team by a recipe, stage by stage",
+    "check": "check a training recipe without running it",
     "score": "score a finished run again, without sampling",
     "show": "read what every agent of a run saw and wrote",
     "questions": "convert, show and compare files of questions",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -27,12 +26,8 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
 
 def recipe_from(options: argparse.Namespace, kind: type[R], **settings: Any) -> R:
     """The recipe of that kind which file, overrides and options give together. Raises UserError."""
-    from searchparty.config.load import load_recipe
-    from searchparty.errors import UserError
+    from searchparty.config.load import load_recipe, split_words
 
-    files = [word for word in options.recipe if "=" not in word]
-    if len(files) > 1:
-        raise UserError(f"{files[1]}: one recipe file is enough; overrides have the form key.path=value")
-    overrides = [word for word in options.recipe if "=" in word]
+    path, overrides = split_words(options.recipe)
     settings |= {"team": options.team, "model": options.model, "index": options.index, "seed": options.seed}
-    return load_recipe(kind, Path(files[0]) if files else None, overrides, settings)
+    return load_recipe(kind, path, overrides, settings)

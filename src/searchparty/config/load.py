@@ -1,4 +1,8 @@
-"""Reading recipes: a YAML file, then `key.path=value` overrides, then every fault at once, one line each."""
+"""Reading recipes: a YAML file and those that it extends, then overrides, then every fault at once, one line each.
+
+`extends: other.yaml` (relative to the file that says so) takes another recipe and changes what is said beside it: mappings are
+merged key by key, everything else is replaced.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ def load_recipe(recipe: type[R], path: Path | None, overrides: Sequence[str], se
         UserError: with one line per fault.
     """
     source = str(path) if path else "command line"
-    document = _read_yaml(path) if path else {}
+    document = _read_extended(path, []) if path else {}
     for key, value in settings.items():
         if value is not None:
             document[key] = value
@@ -44,6 +48,14 @@ def load_recipe(recipe: type[R], path: Path | None, overrides: Sequence[str], se
     if faults:
         raise UserError(*faults)
     return made
+
+
+def split_words(words: Sequence[str]) -> tuple[Path | None, list[str]]:
+    """The recipe file and the overrides among the words of a command. Raises UserError if there are two files."""
+    files = [word for word in words if "=" not in word]
+    if len(files) > 1:
+        raise UserError(f"{files[1]}: one recipe file is enough; overrides have the form key.path=value")
+    return (Path(files[0]) if files else None), [word for word in words if "=" in word]
 
 
 def parse_recipe(recipe: type[R], document: Mapping[str, Any], source: str) -> R:
@@ -83,6 +95,28 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise UserError(f"{path}: a recipe is a mapping of keys to values")
     return document
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Both mappings in one; where both have a mapping under a key these are merged too, else the one above wins."""
+    both = dict(below)
+    for key, value in above.items():
+        under = both.get(key)
+        both[key] = merged(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
+    return both
+
+
+def _read_extended(path: Path, above: Sequence[Path]) -> dict[str, Any]:
+    """The document of a recipe file with what it extends. `above` are the files that lead here."""
+    if path.resolve() in above:
+        raise UserError(f"{above[-1]}: extends: {path} extends this file in turn; break the circle")
+    document = _read_yaml(path)
+    below = document.pop("extends", None)
+    if below is None:
+        return document
+    if not isinstance(below, str):
+        raise UserError(f"{path}: extends: the path of another recipe is needed (found {below!r})")
+    return merged(_read_extended(path.parent / below, [*above, path.resolve()]), document)
 
 
 def _override(document: dict[str, Any], word: str) -> str | None:

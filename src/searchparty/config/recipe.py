@@ -105,6 +105,9 @@ class TeamSpec(BaseModel):
         return dict(self.model_extra or {})
 
 
+TeamChoice = Annotated[TeamSpec, BeforeValidator(_team_from_text)]
+
+
 class RetrieverSpec(Strict):
     """How a remote retriever is asked; a local index needs none of this."""
 
@@ -117,7 +120,7 @@ class RetrieverSpec(Strict):
 class TeamRecipe(Strict):
     """A team that is ready to play: what every command needs that lets one work."""
 
-    team: Annotated[TeamSpec, BeforeValidator(_team_from_text)]
+    team: TeamChoice
     model: ModelChoice
     """The model that plays every role, except those with one of their own under `roles`."""
     index: str | None = None

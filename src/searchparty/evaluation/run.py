@@ -41,20 +41,23 @@ class Attempt:
 
 
 def load_asked_questions(recipe: EvalRecipe) -> tuple[list[Question], list[str]]:
-    """The questions of a recipe, and a line for each record of the file that is no question.
+    """The questions of a recipe, and a line for each record of the file that is no question. Raises as `load_scorable` does."""
+    return load_scorable(recipe.questions, recipe.format, recipe.limit)
+
+
+def load_scorable(path: Path, form: str | None, limit: int | None) -> tuple[list[Question], list[str]]:
+    """The first `limit` questions of a file, and a line for each record that is no question.
 
     Raises:
         UserError: for a file without questions, or with a question that has no golden answer.
     """
-    loaded = load_questions(recipe.questions, recipe.format)
-    questions = loaded.questions[: recipe.limit]
+    loaded = load_questions(path, form)
+    questions = loaded.questions[:limit]
     if not questions:
-        raise UserError(f"{recipe.questions}: holds no question")
+        raise UserError(f"{path}: holds no question")
     for question in questions:
         if not question.golden_answers:
-            raise UserError(
-                f"{recipe.questions}: {question.key} has no golden answer, so it cannot be scored; use a split that has them"
-            )
+            raise UserError(f"{path}: {question.key} has no golden answer, so it cannot be scored; use a split that has them")
     return questions, [f"{skipped.where}: {skipped.reason}" for skipped in loaded.skipped]
 
 

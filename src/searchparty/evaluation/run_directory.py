@@ -43,6 +43,8 @@ MAY_CHANGE_ON_RESUME = ("concurrency", "retriever", "model.timeout", "model.max_
 MUST_STAY = ("models", "chat", "prompts", "team", "retriever", "questions")
 """Parts of the environment that a resumed run must find as they were. One that a server had not told is no difference."""
 
+PACKAGES = ("numpy", "bm25s", "PyStemmer", "torch", "transformers", "tokenizers", "safetensors", "httpx", "vllm", "peft")
+
 OWN_NAMES = {"recipe.resolved.yaml", "environment.json", "questions.jsonl", "episodes", "scores.jsonl", "summary.json", ".lock"}
 
 
@@ -221,7 +223,7 @@ def describe_environment(stage: dict[str, Any], questions_file: Path, skipped: S
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "processors": os.cpu_count(),
-        "packages": _versions(["numpy", "bm25s", "PyStemmer", "torch", "transformers", "tokenizers", "safetensors", "httpx"]),
+        "packages": package_versions(),
         **stage,
         "questions": {"sha256": _sha256(questions_file)},
         "skipped_records": list(skipped),
@@ -233,9 +235,10 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _versions(packages: list[str]) -> dict[str, str]:
+def package_versions() -> dict[str, str]:
+    """The installed packages that numbers depend on, and their versions."""
     found = {}
-    for package in packages:
+    for package in PACKAGES:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

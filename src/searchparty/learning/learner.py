@@ -76,6 +76,9 @@ class Learner:
         Each minibatch's loss is the sum of weights times costs of its tokens, times the number of minibatches: on average a
         minibatch's gradient is then that of the whole update. Weights are not normalised anew in a minibatch.
 
+        Sequences that cannot change anything are not computed: without critic and entropy bonus, those whose advantages are
+        all 0, unless that is true of every one. What the metrics say of tokens is then said of the others.
+
         Raises:
             NothingToLearn: if no token has weight.
             NonFinite: naming the sequence; neither weights nor optimizer have seen its minibatch.
@@ -84,6 +87,8 @@ class Learner:
         signals = [signal for signal in signals if np.any(signal.weights_T)]
         if not signals:
             raise NothingToLearn("no sequence of this update has a token with weight")
+        if self.critic is None and self.objective.moved_by_advantages_alone:
+            signals = [signal for signal in signals if np.any(signal.advantages_T)] or signals
         work = _Work(RoleSums([signal.role for signal in signals], self._packed.device))
         examples = self._examples(signals)
         parts = split_minibatches(len(examples), self.settings.minibatches, seed=self.settings.seed, step=self.updates)

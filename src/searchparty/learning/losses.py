@@ -41,6 +41,11 @@ class Objective(Protocol):
         """Whether old log-probabilities mean anything to it; if not, nothing is measured against them."""
         ...
 
+    @property
+    def moved_by_advantages_alone(self) -> bool:
+        """Whether a token of advantage 0 has no gradient, so that its sequence need not be computed."""
+        ...
+
     def __call__(self, logprobs_N: torch.Tensor, entropies_N: torch.Tensor, targets: TokenTargets) -> TokenLosses: ...
 
 
@@ -59,6 +64,10 @@ class PPOClip:
     def compares(self) -> bool:
         return True
 
+    @property
+    def moved_by_advantages_alone(self) -> bool:
+        return not self.entropy_coefficient
+
     def __call__(self, logprobs_N: torch.Tensor, entropies_N: torch.Tensor, targets: TokenTargets) -> TokenLosses:
         ratio = (logprobs_N - targets.old_logprobs_N).exp()
         gain = ratio * targets.advantages_N
@@ -75,6 +84,10 @@ class CrossEntropy:
 
     @property
     def compares(self) -> bool:
+        return False
+
+    @property
+    def moved_by_advantages_alone(self) -> bool:
         return False
 
     def __call__(self, logprobs_N: torch.Tensor, entropies_N: torch.Tensor, targets: TokenTargets) -> TokenLosses:

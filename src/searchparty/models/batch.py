@@ -85,6 +85,16 @@ class Batch:
         """Whether any request is unfinished."""
         return bool(self._waiting or self._rows)
 
+    @property
+    def unfinished(self) -> int:
+        """How many requests are waiting or under way."""
+        return len({*self._waiting, *(row.job for row in self._rows)})
+
+    def forget(self) -> None:
+        """Begin anew, as if nothing had been computed before: the weights have changed. Only while nothing is unfinished."""
+        self._cache.clear()
+        self._slots = Slots(self._slots.model, self._limits.batch_tokens)
+
     def submit(self, job: Job) -> None:
         """Queue a job behind those that wait."""
         self._waiting.append(job)

@@ -46,6 +46,10 @@ class ByteTokenizer:
         except UnicodeDecodeError:
             return raw.decode("utf-8", "replace")
 
+    def vocabulary(self) -> Mapping[str, int]:
+        """Every byte as `0x41`, and the control tokens."""
+        return {**{f"0x{value:02x}": value for value in range(256)}, **CONTROL_TOKENS}
+
 
 def _name(token_id: int) -> bytes:
     if token_id not in _NAMES:

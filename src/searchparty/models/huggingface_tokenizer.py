@@ -64,6 +64,10 @@ class HuggingFaceTokenizer:
         """See `Tokenizer.decode`."""
         return str(self._native.decode(list(ids), skip_special_tokens=False))
 
+    def vocabulary(self) -> dict[str, int]:
+        """See `Tokenizer.vocabulary`."""
+        return dict(self._native.get_vocab(with_added_tokens=True))
+
     def _encode_plain(self, text: str) -> list[int]:
         try:
             return list(self._plain.encode(text, add_special_tokens=False).ids)

@@ -15,7 +15,10 @@ from searchparty.models.chatml import ChatMLChat
 from searchparty.models.scripted import Script, ScriptedEngine
 from searchparty.models.types import Engine, Tokenizer
 
-FORMS = "smollm2, a Hugging Face name (owner/model), a model folder, a .gguf file, http://host:port/v1 or scripted:default"
+FORMS = (
+    "smollm2, a Hugging Face name (owner/model), a model folder, a .gguf file, run:DIR for what a training run made, "
+    "http://host:port/v1 or scripted:default"
+)
 
 
 @dataclass(frozen=True)
@@ -112,10 +115,12 @@ def model_folder(spec: str) -> Path:
     Raises:
         UserError: if it names none.
     """
-    from searchparty.models.model_folders import convert_gguf, fetch_model
+    from searchparty.models.model_folders import convert_gguf, fetch_model, trained_model
     from searchparty.models.smollm2 import find_smollm2
 
     path = Path(spec).expanduser()
+    if spec.startswith("run:"):
+        return trained_model(spec)
     if spec == "smollm2":
         return convert_gguf(find_smollm2())
     if path.suffix == ".gguf":

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from searchparty.errors import UserError, missing_package
-from searchparty.files import require_file
+from searchparty.files import read_json, require_file
 
 CONVERTER_VERSION = 1
 """Part of the name of a converted folder: raise it when the conversion gives other files."""
@@ -30,6 +30,25 @@ def check_model_folder(folder: Path) -> Path:
     if not any(folder.glob("*.safetensors")):
         raise UserError(f"{folder}: no *.safetensors; other formats can carry code: save the weights as safetensors")
     return folder
+
+
+def trained_model(reference: str) -> Path:
+    """The model folder that `run:DIR` (the last model that the run made) or `run:DIR#STAGE` names.
+
+    Raises:
+        UserError: no finished stage there.
+    """
+    place, _, stage = reference.removeprefix("run:").partition("#")
+    run = Path(place).expanduser()
+    finished = {path.parent.name: path for path in sorted(run.glob("stages/*/result.json"))}
+    results = {name: read_json(path, lambda value: dict(value)) for name, path in finished.items()}
+    made = {name: result for name, result in results.items() if result.get("model")}
+    if stage and stage not in made:
+        raise UserError(f"{reference}: no model of that stage; finished stages with a model: {', '.join(made) or 'none'}")
+    if not made:
+        raise UserError(f"{reference}: no model there; train one, or finish the run with --resume")
+    name = stage or max(made, key=lambda name: int(made[name]["number"]))
+    return run / str(made[name]["model"])
 
 
 def model_identity(folder: Path) -> str:

@@ -40,6 +40,11 @@ class ScriptedEngine:
         self._exchanges_ids = exchanges_ids
 
     @property
+    def script(self) -> Script:
+        """What it speaks."""
+        return self._script
+
+    @property
     def exchanges_ids(self) -> bool:
         """See `Engine.exchanges_ids`."""
         return self._exchanges_ids

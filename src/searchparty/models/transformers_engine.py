@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 
 from searchparty.errors import Failure, FailureKind
 from searchparty.models.batch import Batch, BatchLimits, Job, as_failure
@@ -21,6 +22,8 @@ from searchparty.models.slots import CausalModel, require_full_attention
 from searchparty.models.types import Generated, GenerateRequest, Tokenizer
 
 ScoreJob = tuple[list[list[int]], "Future[list[list[float] | Failure]]"]
+Forget = Future[None]
+"""Asks for the prefix cache to be cleared; done when it is."""
 
 
 class TransformersEngine:
@@ -42,9 +45,13 @@ class TransformersEngine:
         self._end_ids = tuple(end_ids)
         self._context_tokens = context_tokens
         self._limits = limits or BatchLimits()
-        self._inbox: queue.SimpleQueue[Job | ScoreJob | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Job | ScoreJob | Forget | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self.settle: Callable[[], None] | None = None
+        """Called by the engine's thread before a first step and after every step that ended a request; returns when nobody is
+        about to send another request without a reply to one of those under way. With it, what is in a batch does not depend on
+        how fast the threads are, so that log-probabilities are equal to the last bit from run to run."""
 
     @property
     def exchanges_ids(self) -> bool:
@@ -66,6 +73,13 @@ class TransformersEngine:
         for place, scores in zip(places, scored, strict=True):
             replies[place] = scores
         return replies
+
+    async def weights_changed(self) -> None:
+        """Forget keys and values of the weights as they were. To be called while no request is under way."""
+        if self._thread is not None:
+            done: Forget = Future()
+            self._send(done)
+            await asyncio.wrap_future(done)
 
     async def close(self) -> None:
         """End what is running with a failure and stop the thread; the step under way is waited for."""
@@ -100,7 +114,7 @@ class TransformersEngine:
             return Failure("model", FailureKind.REJECTED, f"ids outside the vocabulary of {vocabulary} tokens")
         return None
 
-    def _send(self, item: Job | ScoreJob) -> None:
+    def _send(self, item: Job | ScoreJob | Forget) -> None:
         if self._closed:
             raise RuntimeError("the engine is closed")
         if self._thread is None:
@@ -110,22 +124,46 @@ class TransformersEngine:
 
     def _work(self) -> None:
         batch = Batch(self._model, self._tokenizer.decode, self._end_ids, self._limits)
+        arrived: list[Job] = []
+        settled = False
         while True:
-            try:
-                item = self._inbox.get(block=not batch.busy)
-            except queue.Empty:
-                try:
-                    batch.step()
-                except Exception as error:
-                    batch.fail_all(as_failure(error))
+            for item in self._received(wait=not (batch.busy or arrived)):
+                if item is None:
+                    for job in arrived:
+                        batch.submit(job)
+                    batch.fail_all(Failure("model", FailureKind.UNREACHABLE, "the engine was closed"))
+                    return
+                if isinstance(item, Job):
+                    arrived.append(item)
+                elif isinstance(item, Future):
+                    batch.forget()
+                    item.set_result(None)
+                else:
+                    _score(batch, *item)
+            if not (batch.busy or arrived):
+                settled = False
                 continue
-            if item is None:
-                batch.fail_all(Failure("model", FailureKind.UNREACHABLE, "the engine was closed"))
-                return
-            if isinstance(item, Job):
-                batch.submit(item)
-            else:
-                _score(batch, *item)
+            if self.settle is not None and not settled:
+                self.settle()
+                settled = True
+                continue
+            for job in sorted(arrived, key=lambda job: job.request.seed) if self.settle is not None else arrived:
+                batch.submit(job)
+            arrived = []
+            under_way = batch.unfinished
+            try:
+                batch.step()
+            except Exception as error:
+                batch.fail_all(as_failure(error))
+            settled = batch.unfinished == under_way
+
+    def _received(self, wait: bool) -> list[Job | ScoreJob | Forget | None]:
+        """Everything that was sent since the last time."""
+        items = [self._inbox.get()] if wait else []
+        with suppress(queue.Empty):
+            while True:
+                items.append(self._inbox.get(block=False))
+        return items
 
 
 def _score(batch: Batch, sequences: list[list[int]], future: Future[list[list[float] | Failure]]) -> None:

@@ -137,3 +137,6 @@ class Tokenizer(Protocol):
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of the ids; special tokens are printed by name."""
+
+    def vocabulary(self) -> Mapping[str, int]:
+        """Every token, control tokens included, and its id."""

@@ -1,0 +1,179 @@
+"""A dry run of a recipe: everything that can be known to be wrong before any model is loaded, all at once.
+
+Reads files and tokenizers, loads no weights, writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+
+from searchparty.config.recipe import ModelSpec, TeamSpec
+from searchparty.credit.estimators.group_relative import GroupRelative
+from searchparty.errors import UserError
+from searchparty.evaluation.scorers import scorer_named
+from searchparty.evaluation.staging import Models, set_stage
+from searchparty.models.loading import Model, load_tokenizer, model_folder
+from searchparty.models.model_folders import check_model_folder
+from searchparty.models.scripted import ScriptedEngine
+from searchparty.models.types import GenerateRequest
+from searchparty.teams.registry import find_team
+from searchparty.training.judge import judge_prompt
+from searchparty.training.playing import load_stage_questions, team_options, team_recipe
+from searchparty.training.recipe import EvalStage, RLStage, SFTStage, StageSpec, TrainRecipe
+from searchparty.training.teacher import check_same_tokenizer
+
+
+def check_recipe(recipe: TrainRecipe) -> None:
+    """Raises UserError with one line for every fault of every stage, each naming its place in the recipe."""
+    faults: list[str] = []
+    origins: dict[str, ModelSpec] = {}
+    for name, spec in recipe.stages.items():
+        for place, check in _checks(name, spec, recipe, origins):
+            try:
+                check()
+            except UserError as error:
+                faults += [f"stages.{name}: {place}{line}" for line in error.lines]
+        if not isinstance(spec, EvalStage):
+            origins[name] = _origin(spec.policy, origins)
+    if faults:
+        raise UserError(*dict.fromkeys(faults))
+
+
+def _checks(
+    name: str, spec: StageSpec, recipe: TrainRecipe, origins: Mapping[str, ModelSpec]
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    yield "", lambda: _references(spec, origins)
+    yield "", lambda: _questions(spec)
+    yield "scorer: ", lambda: scorer_named(spec.scorer)
+    for team in spec.teams if isinstance(spec, SFTStage) else (spec.team,):
+        yield "", lambda team=team: _team(spec, team)  # type: ignore[misc]
+    yield "", lambda: _models(spec, origins)
+    if isinstance(spec, RLStage):
+        yield "", lambda: _credit(spec)
+        yield "", lambda: _budget(spec)
+        if spec.judge is not None:
+            judge = spec.judge
+            yield "judge: ", lambda: judge_prompt(judge.prompt)
+    if isinstance(spec, EvalStage) and spec.baseline is not None:
+        yield "", lambda: _baseline(spec, recipe)
+
+
+def _references(spec: StageSpec, origins: Mapping[str, ModelSpec]) -> None:
+    faults = []
+    for key in ("policy", "teacher", "expert"):
+        model = getattr(spec, key, None)
+        if isinstance(model, ModelSpec) and model.spec.startswith("stage:"):
+            stage = model.spec.removeprefix("stage:")
+            if stage not in origins:
+                there = ", ".join(origins) or "none"
+                faults.append(f"{key}: no earlier stage named {stage} makes a model; earlier ones that do: {there}")
+    if faults:
+        raise UserError(*faults)
+
+
+def _questions(spec: StageSpec) -> None:
+    count = len(load_stage_questions(spec))
+    if isinstance(spec, RLStage):
+        if count < spec.questions_per_step:
+            raise UserError(f"questions_per_step is {spec.questions_per_step}, but {spec.questions} has {count} questions")
+        if spec.development is not None:
+            load_stage_questions(spec.development)
+
+
+class _NoModels(Models):
+    """A stand-in for every model, so that a stage can be set without loading one."""
+
+    def get(self, spec: ModelSpec) -> Model:
+        return Model(spec.spec, spec.spec, ScriptedEngine(_silent), None, None)
+
+
+def _silent(request: GenerateRequest) -> str:
+    return ""
+
+
+def _team(spec: StageSpec, team: TeamSpec) -> None:
+    """Team, options, roles, prompts and retriever."""
+    if isinstance(spec, RLStage) and "candidates" in team.options:
+        raise UserError("team.candidates: give it as candidates of the stage; evaluations always sample one")
+    stage = set_stage(team_recipe(spec, team, 0), _NoModels())
+    asyncio.run(stage.close())
+
+
+def _models(spec: StageSpec, origins: Mapping[str, ModelSpec]) -> None:
+    """The folders of policy and teacher, and whether their tokenizers agree."""
+    policy = _origin(spec.policy, origins)
+    trained = not isinstance(spec, EvalStage)
+    if trained and policy.spec.startswith(("scripted:", "http://", "https://")):
+        raise UserError(f"policy: {policy.spec} cannot be trained, only a model that runs in this process; give a model folder")
+    if policy.spec.startswith("stage:"):
+        return  # named as a fault already
+    if not policy.spec.startswith(("scripted:", "http://", "https://")):
+        check_model_folder(model_folder(policy.spec))
+    teacher = getattr(spec, "teacher", None)
+    if teacher is not None:
+        teacher = _origin(teacher, origins)
+        student = load_tokenizer(policy.spec)
+        if student is not None and not teacher.spec.startswith("stage:"):
+            check_same_tokenizer(student, load_tokenizer(teacher.spec, teacher.tokenizer), teacher.spec)
+
+
+def _credit(spec: RLStage) -> None:
+    """Whether every role is spoken of, and whether every comparison has somebody to compare with."""
+    roles, plan = find_team(spec.team.name).tags, spec.credit.roles
+    faults = [
+        f"credit.roles.{role}: the team {spec.team.name} has no such role; its roles are {', '.join(roles)}"
+        for role in plan
+        if role not in roles
+    ]
+    faults += [
+        f"credit.roles: no signal reaches the role {role}; name it, with estimator none if it is not to learn"
+        for role in roles
+        if role not in plan
+    ]
+    for role, credit in plan.items():
+        estimator = credit.estimator
+        if credit.learns and role in spec.roles and spec.roles[role].model is not None:
+            faults.append(f"roles.{role}.model: another model plays this role, so it cannot learn; give it estimator none")
+        if not credit.learns or not isinstance(estimator, GroupRelative):
+            continue
+        if estimator.compare == "episodes" and spec.samples < 2:
+            faults.append(
+                f"credit.roles.{role}: compares the episodes of a question, but samples is {spec.samples}: every group would "
+                "be a singleton and teach nothing; raise samples"
+            )
+        if estimator.compare == "candidates" and (spec.candidates < 2 or "candidates" not in team_options(spec.team)):
+            faults.append(
+                f"credit.roles.{role}: compares the candidates of a call, but candidates is {spec.candidates}: every group "
+                "would be a singleton and teach nothing; raise candidates"
+            )
+    needs_values = [role for role, credit in plan.items() if credit.learns and credit.estimator.needs_values]
+    if needs_values:
+        faults.append(
+            f"credit.roles.{needs_values[0]}: needs a critic, which an rl stage does not train; choose another estimator"
+        )
+    if faults:
+        raise UserError(*faults)
+
+
+def _budget(spec: RLStage) -> None:
+    course = spec.learner.schedule
+    total = spec.steps * spec.learner.minibatches
+    if course.kind != "constant" and course.warmup_steps >= total:
+        raise UserError(f"learner.schedule.warmup_steps: {course.warmup_steps}, but the stage has {total} optimizer steps")
+
+
+def _baseline(spec: EvalStage, recipe: TrainRecipe) -> None:
+    other = recipe.stages.get(str(spec.baseline))
+    if not isinstance(other, EvalStage):
+        there = ", ".join(name for name, stage in recipe.stages.items() if isinstance(stage, EvalStage))
+        raise UserError(f"baseline: no eval stage named {spec.baseline}; there are: {there}")
+    if (other.questions, other.limit, other.format) != (spec.questions, spec.limit, spec.format):
+        raise UserError(f"baseline: {spec.baseline} asks other questions, so the two cannot be paired")
+
+
+def _origin(model: ModelSpec, origins: Mapping[str, ModelSpec]) -> ModelSpec:
+    """The model that a reference's training starts from: it has the tokenizer of what will be made."""
+    if model.spec.startswith("stage:"):
+        return origins.get(model.spec.removeprefix("stage:"), model)
+    return model

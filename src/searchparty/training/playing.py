@@ -1,0 +1,73 @@
+"""Setting the stage for a policy in training: its team, its cast, its retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from searchparty.config.recipe import ModelSpec, RoleSpec, TeamRecipe, TeamSpec
+from searchparty.errors import UserError
+from searchparty.evaluation.run import load_scorable
+from searchparty.evaluation.staging import Models
+from searchparty.models.loading import Model
+from searchparty.questions.types import Question
+from searchparty.teams.registry import find_team
+from searchparty.training.recipe import PlayedStage
+
+
+class WithPolicy(Models):
+    """Models of which one, the policy, is already there; it stays open when the others are closed."""
+
+    def __init__(self, spec: ModelSpec, policy: Model) -> None:
+        super().__init__()
+        self._policy_spec = spec
+        self._policy = policy
+
+    def get(self, spec: ModelSpec) -> Model:
+        """See `Models.get`."""
+        return self._policy if spec == self._policy_spec else super().get(spec)
+
+
+def team_recipe(stage: PlayedStage, team: TeamSpec, seed: int, candidates: int | None = None) -> TeamRecipe:
+    """What `set_stage` needs of a stage.
+
+    Args:
+        candidates: completions of an answer call, for a team with that option; None leaves the team's own.
+    """
+    options = dict(team.options)
+    if candidates is not None and "candidates" in team_options(team):
+        options["candidates"] = candidates
+    return TeamRecipe(
+        team=TeamSpec(name=team.name, **options),
+        model=stage.policy,
+        index=stage.index,
+        prompts=stage.prompts,
+        seed=seed,
+        sampling=stage.sampling,
+        roles=stage.roles,
+        retriever=stage.retriever,
+    )
+
+
+def team_options(team: TeamSpec) -> set[str]:
+    """The names of the options of a team. Raises UserError if there is no such team."""
+    return {option.name for option in fields(find_team(team.name))}
+
+
+def temperatures(stage: PlayedStage, roles: Mapping[str, Any]) -> dict[str, float]:
+    """Role to the temperature at which its tokens are drawn."""
+    return {
+        role: own if (own := stage.roles.get(role, RoleSpec()).sampling.temperature) is not None else stage.sampling.temperature
+        for role in roles
+    }
+
+
+def load_stage_questions(stage: Any) -> list[Question]:
+    """The questions that a stage, or its development part, names, every one with golden answers. Raises UserError."""
+    questions, _ = load_scorable(stage.questions, stage.format, stage.limit)
+    keys = [question.key for question in questions]
+    if len(set(keys)) != len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise UserError(f"{stage.questions}: {twice} is there twice, so groups would mix two questions; remove one")
+    return questions

@@ -1,0 +1,267 @@
+"""A training recipe: stages in their order, each with its team, policy, teacher, credit, budget and evaluation (contract 10).
+
+Knows names and numbers. What is written once under `defaults` holds for every stage that has such a key and does not say
+otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from searchparty.config.load import merged
+from searchparty.config.recipe import ModelChoice, RetrieverSpec, RoleSpec, SamplingSpec, Strict, TeamChoice
+from searchparty.credit.plan import CreditPlan
+from searchparty.credit.plans import PLANS
+
+Positive = Annotated[int, Field(ge=1)]
+Action = Literal["ignore", "warn", "stop"]
+"""What an alarm does: nothing, a line in the metrics and on the screen, or the end of the run after the step was recorded."""
+
+
+def _plan_by_name(value: Any) -> Any:
+    """A ready-made plan by its name."""
+    if isinstance(value, str):
+        if value not in PLANS:
+            raise ValueError(f"no such plan; ready-made ones: {', '.join(PLANS)}; or write one out under roles")
+        return PLANS[value]
+    return value
+
+
+PlanChoice = Annotated[CreditPlan, BeforeValidator(_plan_by_name)]
+
+
+class ScheduleSpec(Strict):
+    """The learning rate's course over optimizer steps, `minibatches` to an update."""
+
+    kind: Literal["constant", "linear", "cosine"] = "constant"
+    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    final_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the peak that is left at the stage's end; for `linear` and `cosine`."""
+
+
+class LoRASpec(Strict):
+    """Train a small addition to some matrices in place of all weights."""
+
+    rank: Positive = 16
+    scale: Annotated[float, Field(gt=0)] = 32.0
+    modules: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+class LearnerSpec(Strict):
+    """How weights are changed. See `learning.settings.LearnerSettings`."""
+
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-6
+    schedule: ScheduleSpec = ScheduleSpec()
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    betas: tuple[float, float] = (0.9, 0.999)
+    gradient_clip: Annotated[float, Field(gt=0)] | None = 1.0
+    minibatches: Positive = 5
+    """Optimizer steps of one update. Not read by an `sft` stage, which has `sequences_per_step`."""
+    tokens_per_pass: Positive = 16384
+    """Most tokens of one forward pass; the knob for memory."""
+    clip_low: Annotated[float, Field(gt=0)] = 0.2
+    clip_high: Annotated[float, Field(gt=0)] = 0.2
+    entropy: Annotated[float, Field(ge=0)] = 0.0
+    """Coefficient of the entropy bonus."""
+    old_logprobs: Literal["sampler", "recomputed"] = "recomputed"
+    importance_cap: Annotated[float, Field(gt=0)] | None = 2.0
+    checkpointed_share: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of layers whose activations are computed twice instead of kept."""
+    compiled: bool = False
+    lora: LoRASpec | None = None
+
+
+class SamplerSpec(Strict):
+    """What plays the policy's roles while it is trained."""
+
+    name: Literal["auto", "transformers", "vllm"] = "auto"
+    """`auto` takes vLLM on a CUDA card where it is installed, transformers otherwise."""
+    memory_share: Annotated[float, Field(gt=0, lt=1)] = 0.3
+    """Of the card's memory, for vLLM; the learner needs the rest."""
+    context_tokens: Positive | None = None
+    """Most tokens of one history; None takes what the model can read."""
+
+
+class CheckpointSpec(Strict):
+    """When the state is saved. A killed run goes on from the latest whole checkpoint."""
+
+    every: Positive = 1
+    """Steps between two checkpoints; the last step always has one."""
+    keep: Positive = 2
+    """The latest so many are kept, and the one with the best development score."""
+
+
+class DevelopmentSpec(Strict):
+    """The score by which the best checkpoint is chosen: exact match, macro over datasets, one candidate a call."""
+
+    questions: Path
+    format: str | None = None
+    limit: Positive | None = None
+    samples: Positive = 1
+    every: Positive = 10
+    """Steps between two evaluations; the last step always has one."""
+
+
+class AlarmSpec(Strict):
+    """What is done when a run goes wrong in silence (contract 9)."""
+
+    silence: Action = "stop"
+    """A role that is to learn has no trainable token, or the teacher scored none of its tokens."""
+    non_finite: Action = "stop"
+    """A log-probability is infinite or not a number; its sequence is left out in any case."""
+    no_signal: Action = "warn"
+    """Every comparison of a role is a singleton, or every advantage is 0."""
+    jump: Action = "warn"
+    """The share of episodes without a search, or of invalid turns, rises."""
+    jump_by: Annotated[float, Field(gt=0, le=1)] = 0.2
+    """Rise of such a share above its mean over the last `window` steps that sets off the alarm."""
+    window: Positive = 10
+    mismatch: Action = "warn"
+    """Sampler and learner disagree about the same tokens."""
+    mismatch_above: Annotated[float, Field(gt=0)] = 0.1
+    """Mean absolute difference of log-probabilities, in nats."""
+
+
+class JudgeSpec(Strict):
+    """An LLM that scores reports, for plans with a reward `given: {judge: ...}` (Prompted Critic)."""
+
+    model: ModelChoice
+    prompt: Path | None = None
+    """A prompt file with the turn `report` and its fields `task`, `report` and `question`; None takes the built-in one."""
+    roles: tuple[str, ...] = ("searcher",)
+    """The roles whose agents are judged, each by its last turn."""
+    sampling: SamplingSpec = SamplingSpec(temperature=0.0, max_tokens=256)
+
+
+class PlayedStage(Strict):
+    """What every stage has: who plays what over which questions."""
+
+    policy: ModelChoice
+    """A model as for `--model`, `stage:NAME` for what an earlier stage of this recipe made, or `run:DIR` (`run:DIR#NAME`) for
+    what a finished run made."""
+    questions: Path
+    format: str | None = None
+    limit: Positive | None = None
+    """Only the first so many questions of the file."""
+    index: str | None = None
+    prompts: str | None = None
+    sampling: SamplingSpec = SamplingSpec()
+    roles: dict[str, RoleSpec] = Field(default_factory=dict)
+    retriever: RetrieverSpec = RetrieverSpec()
+    concurrency: Positive = 160
+    """Episodes under way at once."""
+
+
+class SFTStage(PlayedStage):
+    """Imitation of recorded or played episodes: starts small models, and distils."""
+
+    kind: Literal["sft"]
+    teams: tuple[TeamChoice, ...] = Field(min_length=1)
+    """The teams that the expert plays; the policy learns them all together."""
+    expert: ModelChoice
+    """Who plays: `scripted:world-imperfect@DIR`, or any model with the policy's tokenizer."""
+    samples: Positive = 1
+    """Episodes per question and team."""
+    only_right: bool = False
+    """Imitate only episodes whose answer is right."""
+    epochs: Positive = 1
+    sequences_per_step: Positive = 32
+    learner: LearnerSpec = LearnerSpec()
+    scorer: str = "squad"
+
+
+class RLStage(PlayedStage):
+    """Learning from the policy's own episodes."""
+
+    kind: Literal["rl"]
+    team: TeamChoice
+    credit: PlanChoice
+    """The name of a ready-made plan, or a plan written out."""
+    teacher: ModelChoice | None = None
+    """A frozen model with the policy's tokenizer, named as a policy is."""
+    judge: JudgeSpec | None = None
+    steps: Positive
+    """Updates of the policy."""
+    questions_per_step: Positive = 32
+    samples: Positive = 5
+    """Episodes per question."""
+    candidates: Positive = 5
+    """Completions of an answer call."""
+    learner: LearnerSpec = LearnerSpec()
+    sampler: SamplerSpec = SamplerSpec()
+    development: DevelopmentSpec | None = None
+    checkpoint: CheckpointSpec = CheckpointSpec()
+    alarms: AlarmSpec = AlarmSpec()
+    record_every: Positive = 1
+    """Steps between two whose episodes and token arrays are kept for audit and reading."""
+    scorer: str = "squad"
+
+    @model_validator(mode="after")
+    def _given_scores_come_from_somewhere(self) -> RLStage:
+        """Refuse a plan that asks for scores nobody gives, and a judge or teacher that nobody listens to."""
+        asked = {name for role in self.credit.roles.values() for name in role.rewards.given}
+        if asked - {"judge"}:
+            raise ValueError(f"credit asks for a score named {min(asked - {'judge'})}; a stage can only give judge")
+        if asked and self.judge is None:
+            raise ValueError("credit asks for a judge's score; name the judge's model under judge")
+        if self.judge is not None and not asked:
+            raise ValueError("judge is set, but credit weighs no score of that name; remove it, or give judge a weight")
+        if self.credit.needs_teacher and self.teacher is None:
+            raise ValueError("credit needs a teacher; name its model under teacher")
+        if self.teacher is not None and not self.credit.needs_teacher:
+            raise ValueError("teacher is set, but no role of credit learns from it; remove it")
+        return self
+
+
+class EvalStage(PlayedStage):
+    """An evaluation of a policy, as `searchparty eval` does it; all of a run's are compared in its report."""
+
+    kind: Literal["eval"]
+    team: TeamChoice
+    samples: Positive = 1
+    scorer: str = "squad"
+    title: str | None = None
+    """Its name in the report; None takes the stage's."""
+    baseline: str | None = None
+    """The `eval` stage that the report compares this one with; None compares with nothing."""
+
+
+StageSpec = Annotated[SFTStage | RLStage | EvalStage, Field(discriminator="kind")]
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+
+
+class TrainRecipe(Strict):
+    """A training run. On one machine equal recipes and equal files give equal runs on a CPU."""
+
+    name: str = "train"
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    trackers: tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...] = ()
+    """Where metrics go besides `metrics.jsonl`."""
+    defaults: dict[str, Any] = Field(default_factory=dict)
+    """Keys for every stage that has them. In the resolved recipe they stand in the stages and this is empty."""
+    stages: dict[Annotated[str, Field(pattern=_NAME)], StageSpec] = Field(min_length=1)
+    """By name, in the order of work."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spread_defaults(cls, document: Any) -> Any:
+        """Write the defaults into the stages."""
+        if not isinstance(document, Mapping) or not isinstance(document.get("defaults"), Mapping):
+            return document
+        defaults, stages = document["defaults"], document.get("stages")
+        if not isinstance(stages, Mapping):
+            return document
+        kinds: dict[Any, type[PlayedStage]] = {"sft": SFTStage, "rl": RLStage, "eval": EvalStage}
+        every = {key for stage in kinds.values() for key in stage.model_fields}
+        if unknown := sorted(set(defaults) - every):
+            raise ValueError(f"defaults.{unknown[0]}: no stage has such a key")
+        spread = {}
+        for name, stage in stages.items():
+            kind = kinds.get(stage.get("kind")) if isinstance(stage, Mapping) else None
+            own = {key: value for key, value in defaults.items() if kind is not None and key in kind.model_fields}
+            spread[name] = merged(own, stage) if kind is not None else stage
+        return {**document, "defaults": {}, "stages": spread}

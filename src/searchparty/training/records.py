@@ -1,0 +1,242 @@
+"""What one training step leaves on disk, so that every number it trained on can be traced and computed again.
+
+    episodes/step-000012.jsonl   the episodes, one a line, in the order in which credit saw them
+    episodes/step-000012.npz     token arrays of all signals, one after another, and what the teacher was given and said
+    episodes/step-000012.json    golden answers, judged candidates, scores from outside, the step's own settings
+
+Knows files; decides nothing. Arrays are written without pickle (contract 12). Axis suffixes: `_N` tokens of all sequences one
+after another, `_S` sequences.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from searchparty.credit.evidence import EpisodeKey
+from searchparty.credit.types import FloatArray, IntArray, SequenceKey, Signal
+from searchparty.episodes.store import read_episodes
+from searchparty.episodes.types import Episode
+from searchparty.errors import UserError
+from searchparty.files import atomic_output, read_json
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One candidate of an answer call, as it was judged when the step was trained."""
+
+    exact_match: float
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What a teacher was given and what it said; both arrays are [T]."""
+
+    ids_T: IntArray
+    """The ids as they were handed to the teacher."""
+    logprobs_T: FloatArray
+    """Of those ids, at the trainable positions; 0 elsewhere."""
+
+
+@dataclass
+class StepRecord:
+    """One step: what was sampled, what was known of it, and what was learned from it."""
+
+    step: int
+    """From 1."""
+    episodes: Sequence[Episode]
+    signals: Sequence[Signal]
+    groups: Mapping[SequenceKey, str]
+    """The group in which each signal was compared, as `group_name` writes it; empty text if it was compared with nothing."""
+    golden_answers: Mapping[str, Sequence[str]]
+    """Question key to golden answers."""
+    judged: Mapping[EpisodeKey, Sequence[Judged]]
+    teacher: Mapping[SequenceKey, Scored] = field(default_factory=dict)
+    scores: Mapping[str, Mapping[SequenceKey, float]] = field(default_factory=dict)
+    """Rewards from outside, by name."""
+    seed: int = 0
+    """Of the step's episodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepFiles:
+    """The three files of one step."""
+
+    folder: Path
+    step: int
+
+    def _named(self, ending: str) -> Path:
+        return self.folder / f"step-{self.step:06d}.{ending}"
+
+    @property
+    def episodes(self) -> Path:
+        return self._named("jsonl")
+
+    @property
+    def arrays(self) -> Path:
+        return self._named("npz")
+
+    @property
+    def facts(self) -> Path:
+        return self._named("json")
+
+
+def recorded_steps(folder: Path) -> list[int]:
+    """The steps of which any file is there, in order."""
+    named = [path.name.split(".")[0].removeprefix("step-") for path in folder.glob("step-*.*")]
+    return sorted({int(number) for number in named if number.isdigit()})
+
+
+def remove_steps(folder: Path, after: int) -> None:
+    """Remove the files of steps later than `after`: they were recorded, but their checkpoint was never finished."""
+    for step in recorded_steps(folder):
+        if step > after:
+            files = StepFiles(folder, step)
+            for path in (files.facts, files.arrays, files.episodes):
+                path.unlink(missing_ok=True)
+
+
+def write_step(folder: Path, record: StepRecord) -> None:
+    """Write the three files, each whole or not at all; the facts come last. Raises UserError if the disk is full."""
+    files = StepFiles(folder, record.step)
+    with atomic_output(files.episodes, "wb") as stream:
+        for episode in record.episodes:
+            stream.write(orjson.dumps(episode, option=orjson.OPT_APPEND_NEWLINE))
+    with atomic_output(files.arrays, "wb") as stream:
+        np.savez_compressed(stream, allow_pickle=False, **_arrays(record))
+    with atomic_output(files.facts, "wb") as stream:
+        stream.write(orjson.dumps(_facts(record), option=orjson.OPT_INDENT_2))
+
+
+def read_step(folder: Path, step: int) -> StepRecord:
+    """The record of a step.
+
+    Raises:
+        UserError: a file is missing, damaged, or does not fit the others in form.
+    """
+    files = StepFiles(folder, step)
+    episodes = list(read_episodes(files.episodes))
+    facts = read_json(files.facts, _check_facts)
+    try:
+        with np.load(io.BytesIO(files.arrays.read_bytes()), allow_pickle=False) as loaded:
+            arrays = {name: loaded[name] for name in loaded.files}
+        signals, groups, teacher = _from_arrays(arrays)
+    except FileNotFoundError:
+        raise UserError(f"{files.arrays}: no such file; the step was not recorded whole") from None
+    except (ValueError, KeyError, TypeError, IndexError, OSError, zipfile.BadZipFile) as error:
+        raise UserError(f"{files.arrays}: damaged or of another version ({type(error).__name__}: {error})") from None
+    return StepRecord(step, episodes, signals, groups, teacher=teacher, **facts)
+
+
+def _arrays(record: StepRecord) -> dict[str, NDArray[Any]]:
+    signals = record.signals
+    scored = [record.teacher.get(signal.key) for signal in signals]
+    nothing = [np.zeros(len(signal.ids_T)) for signal in signals]
+    arrays = {
+        "lengths_S": np.array([len(signal.ids_T) for signal in signals], np.int64),
+        "role_S": np.array([signal.role for signal in signals], np.str_),
+        "question_key_S": np.array([signal.key.question_key for signal in signals], np.str_),
+        "sample_S": np.array([signal.key.sample for signal in signals], np.int64),
+        "agent_S": np.array([signal.key.agent for signal in signals], np.str_),
+        "candidate_S": np.array([signal.key.candidate for signal in signals], np.int64),
+        "group_S": np.array([record.groups.get(signal.key, "") for signal in signals], np.str_),
+        "scored_S": np.array([one is not None for one in scored], np.bool_),
+        "ids_N": _joined([signal.ids_T for signal in signals], np.int32),
+        "trainable_N": _joined([signal.trainable_T for signal in signals], np.bool_),
+        "old_logprobs_N": _joined([signal.old_logprobs_T for signal in signals], np.float32),
+        "advantages_N": _joined([signal.advantages_T for signal in signals], np.float32),
+        "weights_N": _joined([signal.weights_T for signal in signals], np.float32),
+        "teacher_ids_N": _joined(
+            [empty if one is None else one.ids_T for one, empty in zip(scored, nothing, strict=True)], np.int32
+        ),
+        "teacher_logprobs_N": _joined(
+            [empty if one is None else one.logprobs_T for one, empty in zip(scored, nothing, strict=True)], np.float32
+        ),
+    }
+    if signals and all(signal.returns_T is not None for signal in signals):
+        arrays["returns_N"] = _joined([signal.returns_T for signal in signals], np.float32)
+    return arrays
+
+
+def _joined(parts: Sequence[Any], dtype: Any) -> NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype)
+
+
+def _from_arrays(
+    arrays: Mapping[str, NDArray[Any]],
+) -> tuple[list[Signal], dict[SequenceKey, str], dict[SequenceKey, Scored]]:
+    signals: list[Signal] = []
+    groups: dict[SequenceKey, str] = {}
+    teacher: dict[SequenceKey, Scored] = {}
+    ends = np.cumsum(arrays["lengths_S"])
+    if len(ends) and ends[-1] != len(arrays["ids_N"]):
+        raise ValueError(f"the sequences have {ends[-1]} tokens together, ids_N has {len(arrays['ids_N'])}")
+    for place, (length, end) in enumerate(zip(arrays["lengths_S"].tolist(), ends.tolist(), strict=True)):
+        own = slice(end - length, end)
+        key = SequenceKey(
+            str(arrays["question_key_S"][place]),
+            int(arrays["sample_S"][place]),
+            str(arrays["agent_S"][place]),
+            int(arrays["candidate_S"][place]),
+        )
+        signals.append(
+            Signal(
+                key,
+                str(arrays["role_S"][place]),
+                arrays["ids_N"][own],
+                arrays["trainable_N"][own],
+                arrays["old_logprobs_N"][own],
+                arrays["advantages_N"][own],
+                arrays["weights_N"][own],
+                arrays["returns_N"][own] if "returns_N" in arrays else None,
+            )
+        )
+        groups[key] = str(arrays["group_S"][place])
+        if arrays["scored_S"][place]:
+            teacher[key] = Scored(arrays["teacher_ids_N"][own], arrays["teacher_logprobs_N"][own])
+    return signals, groups, teacher
+
+
+def _facts(record: StepRecord) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "step": record.step,
+        "seed": record.seed,
+        "golden_answers": {key: list(answers) for key, answers in record.golden_answers.items()},
+        "judged": [
+            {"question_key": key, "sample": sample, "candidates": [[one.exact_match, one.problem] for one in candidates]}
+            for (key, sample), candidates in record.judged.items()
+        ],
+        "scores": {
+            name: [[key.question_key, key.sample, key.agent, key.candidate, score] for key, score in scores.items()]
+            for name, scores in record.scores.items()
+        },
+    }
+
+
+def _check_facts(value: Any) -> dict[str, Any]:
+    if value["format"] != 1:
+        raise ValueError(f"format {value['format']}, this version reads 1")
+    return {
+        "seed": int(value["seed"]),
+        "golden_answers": {str(key): [str(one) for one in answers] for key, answers in value["golden_answers"].items()},
+        "judged": {
+            (str(one["question_key"]), int(one["sample"])): [
+                Judged(float(match), problem) for match, problem in one["candidates"]
+            ]
+            for one in value["judged"]
+        },
+        "scores": {
+            str(name): {SequenceKey(str(q), int(s), str(a), int(c)): float(score) for q, s, a, c, score in rows}
+            for name, rows in value["scores"].items()
+        },
+    }

@@ -1,0 +1,182 @@
+"""A training run: the stages of a recipe in their order, each once, from wherever an earlier process left off."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from searchparty import __version__
+from searchparty.config.recipe import EvalRecipe, ModelSpec
+from searchparty.errors import UserError
+from searchparty.evaluation.run import evaluate
+from searchparty.evaluation.run_directory import RunDirectory, package_versions
+from searchparty.files import read_json, write_json
+from searchparty.training.imitation import imitate
+from searchparty.training.listening import SilentTrainListener, TrainListener
+from searchparty.training.order import derived_seed
+from searchparty.training.recipe import EvalStage, RLStage, StageSpec, TrainRecipe
+from searchparty.training.report import write_report
+from searchparty.training.rl import open_rl
+from searchparty.training.run_directory import MetricsLog, TrainDirectory
+
+
+async def train(
+    recipe: TrainRecipe,
+    directory: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    listener: TrainListener | None = None,
+) -> TrainDirectory:
+    """Carry out a recipe in a run directory.
+
+    Args:
+        resume: continue the run that is there; finished stages are not repeated.
+        overwrite: delete the run that is there and begin again.
+
+    Raises:
+        UserError: for anything in the recipe or the directory that does not fit.
+        TrainingStopped: an alarm, or numbers that are no longer finite; the state up to then is kept.
+    """
+    hears = listener or SilentTrainListener()
+    run = TrainDirectory(directory)
+    run.check_may_begin(resume=resume, overwrite=overwrite)
+    environment = describe_environment(recipe)
+    with run.locked():
+        if resume:
+            run.check_same(recipe, environment)
+        else:
+            run.begin(recipe, environment)
+        metrics = MetricsLog(run.metrics_file)
+        metrics.keep(lambda line: True)  # a torn last line goes
+        made: dict[str, Path] = {}
+        for number, (name, spec) in enumerate(recipe.stages.items(), start=1):
+            place = run.stage(name)
+            if not place.result.is_file():
+                _forget_later_stages(run, list(recipe.stages)[number:], metrics)
+                seed = derived_seed(recipe.seed, name)
+                resolved = resolve_references(spec, made)
+                result = await _carry_out(run, name, resolved, seed, metrics, hears, resume)
+                write_json(place.result, {"format": 1, "number": number, "kind": spec.kind, **result})
+            model = read_json(place.result, lambda value: value.get("model"))
+            if model is not None:
+                made[name] = run.path / str(model)
+        write_report(run, recipe)
+    return run
+
+
+def _forget_later_stages(run: TrainDirectory, names: Sequence[str], metrics: MetricsLog) -> None:
+    """Remove what was built on a stage that is not finished, or no longer is."""
+    for name in names:
+        for folder in (run.stage(name).path, run.evaluation(name)):
+            if folder.is_dir():
+                shutil.rmtree(folder)
+    metrics.keep(lambda line: line["stage"] not in names)
+
+
+async def _carry_out(
+    run: TrainDirectory,
+    name: str,
+    spec: StageSpec,
+    seed: int,
+    metrics: MetricsLog,
+    listener: TrainListener,
+    resume: bool,
+) -> dict[str, Any]:
+    place = run.stage(name)
+    write_json(place.description, describe_stage(name, spec))
+    if isinstance(spec, RLStage):
+        trainer = await open_rl(name, spec, seed, place, metrics, listener)
+        try:
+            return await trainer.run()
+        finally:
+            await trainer.close()
+    if isinstance(spec, EvalStage):
+        await _evaluate(run, name, spec, seed, listener, resume)
+        return {}
+    return await imitate(name, spec, seed, place, metrics, listener)
+
+
+async def _evaluate(run: TrainDirectory, name: str, spec: EvalStage, seed: int, listener: TrainListener, resume: bool) -> None:
+    recipe = EvalRecipe(
+        team=spec.team,
+        model=spec.policy,
+        index=spec.index,
+        prompts=spec.prompts,
+        seed=seed,
+        sampling=spec.sampling,
+        roles=spec.roles,
+        retriever=spec.retriever,
+        questions=spec.questions,
+        format=spec.format,
+        samples=spec.samples,
+        limit=spec.limit,
+        concurrency=spec.concurrency,
+        scorer=spec.scorer,
+    )
+    listener.on_stage(name, "eval", 1, 0)
+    place = run.evaluation(name)
+    await evaluate(
+        recipe,
+        place,
+        resume=resume and RunDirectory(place).is_run,
+        overwrite=not resume,
+        on_episode=lambda _, done, total: listener.on_work("evaluation", done, total),
+    )
+
+
+def describe_stage(name: str, spec: StageSpec) -> dict[str, Any]:
+    """What the audit must know to compute a stage's credit again."""
+    described: dict[str, Any] = {"format": 1, "name": name, "kind": spec.kind}
+    if isinstance(spec, RLStage):
+        described |= {
+            "credit": spec.credit.model_dump(mode="json"),
+            "scorer": spec.scorer,
+            "teacher_temperature": 1.0,
+            "samples": spec.samples,
+        }
+    return described
+
+
+def resolve_references(spec: StageSpec, made: Mapping[str, Path]) -> StageSpec:
+    """The stage with `stage:NAME` replaced by the folder of what that stage made."""
+    changes = {}
+    for key in ("policy", "teacher", "expert"):
+        model = getattr(spec, key, None)
+        if isinstance(model, ModelSpec) and model.spec.startswith("stage:"):
+            name = model.spec.removeprefix("stage:")
+            if name not in made:
+                raise UserError(f"stages: {key} {model.spec}: no earlier stage of that name made a model")
+            changes[key] = model.model_copy(update={"spec": str(made[name])})
+    return spec.model_copy(update=changes)
+
+
+def describe_environment(recipe: TrainRecipe) -> dict[str, Any]:
+    """Versions, and the contents of what the recipe names: a resumed run must find the same."""
+    inputs: dict[str, Any] = {}
+    for name, spec in recipe.stages.items():
+        inputs[name] = {"questions": _digest(spec.questions)}
+        development = getattr(spec, "development", None)
+        if development is not None:
+            inputs[name]["development"] = _digest(development.questions)
+    return {
+        "searchparty": __version__,
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "packages": package_versions(),
+        "inputs": inputs,
+    }
+
+
+def _digest(path: Path) -> str | None:
+    if not path.is_file():
+        return None
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,219 @@
+"""The directory of a training run.
+
+    recipe.resolved.yaml         the complete recipe
+    environment.json             versions, and what every stage's result depends on besides the recipe
+    metrics.jsonl                one line a step or development evaluation, of all stages
+    stages/NAME/stage.json       what the audit must know of the stage
+    stages/NAME/episodes/        what each step sampled and learned from (`records`)
+    stages/NAME/checkpoints/     states to go on from; each is a model folder too
+    stages/NAME/result.json      written when the stage is done: which checkpoint is its model
+    evaluations/NAME/            a run directory of `searchparty eval`
+    report.json, report.md       the evaluations side by side
+
+Knows paths, and who may begin or continue a run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from searchparty.config.load import dump_recipe, parse_recipe
+from searchparty.errors import UserError
+from searchparty.files import atomic_output, read_json, write_json
+from searchparty.training.recipe import TrainRecipe
+
+FORMAT = 1
+OWN_NAMES = (
+    "recipe.resolved.yaml", "environment.json", "metrics.jsonl", "stages", "evaluations", "report.json", "report.md",
+    "trackers",
+)  # fmt: skip
+MAY_CHANGE = ("trackers", ".alarms.", ".checkpoint.keep", ".tokens_per_pass", ".device", ".retriever.", ".max_batch_tokens")
+"""Parts of a recipe that may be other ones in a resumed run: they change what is shown, or what a machine can hold."""
+
+
+@dataclass(frozen=True)
+class StageDirectory:
+    """Paths of one stage."""
+
+    path: Path
+
+    @property
+    def episodes(self) -> Path:
+        return self.path / "episodes"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def description(self) -> Path:
+        return self.path / "stage.json"
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+
+@dataclass(frozen=True)
+class TrainDirectory:
+    """Paths of one run, and the rules for beginning and continuing it."""
+
+    path: Path
+
+    @property
+    def recipe_file(self) -> Path:
+        return self.path / "recipe.resolved.yaml"
+
+    @property
+    def environment_file(self) -> Path:
+        return self.path / "environment.json"
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def is_run(self) -> bool:
+        """Whether a training run was begun here."""
+        return self.recipe_file.is_file() and (self.path / "stages").is_dir()
+
+    def stage(self, name: str) -> StageDirectory:
+        """The directory of one stage."""
+        return StageDirectory(self.path / "stages" / name)
+
+    def evaluation(self, name: str) -> Path:
+        """The run directory of one evaluation."""
+        return self.path / "evaluations" / name
+
+    def check_may_begin(self, *, resume: bool, overwrite: bool) -> None:
+        """Refuse before any work is done.
+
+        Raises:
+            UserError: a run is there and neither flag is given; there is nothing to resume; or it is another kind of folder.
+        """
+        if resume and overwrite:
+            raise UserError("--resume and --overwrite exclude each other; choose one")
+        if self.path.exists() and not self.path.is_dir():
+            raise UserError(f"{self.path}: is a file; give a directory for the run")
+        if resume and not self.is_run:
+            raise UserError(f"{self.path}: nothing to resume here; leave out --resume to begin a run")
+        if self.is_run and not (resume or overwrite):
+            raise UserError(f"{self.path}: already exists; add --resume to continue it or --overwrite to begin again")
+        names = [child.name for child in self.path.iterdir()] if self.path.is_dir() else []
+        foreign = sorted(name for name in names if name not in OWN_NAMES and name != ".lock" and not name.endswith(".tmp"))
+        if not self.is_run and (foreign or "recipe.resolved.yaml" in names):
+            found = foreign[0] if foreign else "recipe.resolved.yaml of an evaluation"
+            raise UserError(f"{self.path}: holds other files ({found}) but no training run; give another directory")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes out. Raises UserError if one is at work there."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            stream = (self.path / ".lock").open("a")
+        except OSError as error:
+            raise UserError(f"{self.path}: cannot be written ({error.strerror}); give another directory") from None
+        with stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UserError(f"{self.path}: another process is writing this run; wait for it or stop it") from None
+            yield
+
+    def begin(self, recipe: TrainRecipe, environment: Mapping[str, Any]) -> None:
+        """Remove what an earlier run left, and write what this one is; the recipe comes last."""
+        self.recipe_file.unlink(missing_ok=True)
+        for name in OWN_NAMES:
+            child = self.path / name
+            if child.is_dir():
+                shutil.rmtree(child)
+            else:
+                child.unlink(missing_ok=True)
+        (self.path / "stages").mkdir(parents=True)
+        write_json(self.environment_file, {"format": FORMAT, **environment})
+        with atomic_output(self.recipe_file) as stream:
+            stream.write(dump_recipe(recipe))
+
+    def read_recipe(self) -> TrainRecipe:
+        """The recipe that the run was begun with. Raises UserError if this version does not understand it."""
+        return parse_recipe(TrainRecipe, self._document(), str(self.recipe_file))
+
+    def _document(self) -> dict[str, Any]:
+        try:
+            document = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise UserError(f"{self.recipe_file}: cannot be read ({error}); was it edited by hand?") from None
+        if not isinstance(document, dict):
+            raise UserError(f"{self.recipe_file}: is no recipe; was it edited by hand?")
+        return document
+
+    def check_same(self, recipe: TrainRecipe, environment: Mapping[str, Any]) -> None:
+        """Compare with the run that is to be continued. Raises UserError with one line for each difference."""
+        written = read_json(self.environment_file, dict)
+        if written.get("format") != FORMAT:
+            raise UserError(
+                f"{self.path}: was made by searchparty {written.get('searchparty')} (format {written.get('format')}), this "
+                f"version continues format {FORMAT}; finish it with that version, or begin again with --overwrite"
+            )
+        before, now = _flat(self._document()), _flat(yaml.safe_load(dump_recipe(recipe)))
+        faults = [
+            f"{self.path}: {key} was {before.get(key)!r}, is now {now.get(key)!r}; resume with what it was begun with"
+            for key in sorted(before.keys() | now.keys())
+            if before.get(key) != now.get(key) and not any(part in f".{key}" for part in MAY_CHANGE)
+        ]
+        old, new = _flat(written.get("inputs", {})), _flat(dict(environment.get("inputs", {})))
+        faults += [
+            f"{self.path}: {key} changed since the run was begun; begin another run for it"
+            for key in sorted(old.keys() & new.keys())
+            if old[key] != new[key]
+        ]
+        if faults:
+            raise UserError(*faults)
+
+
+class MetricsLog:
+    """`metrics.jsonl`: appended line by line, cut back to where a resumed run goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """The whole lines; a torn last one is passed over."""
+        if self._path.exists():
+            for line in self._path.read_bytes().split(b"\n")[:-1]:
+                yield json.loads(line)
+
+    def keep(self, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
+        """Write the file anew with the lines that are wanted."""
+        kept = [line for line in self.lines() if wanted(line)]
+        with atomic_output(self._path) as stream:
+            for line in kept:
+                stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        """Add one line with one write. Raises UserError if the disk is full."""
+        try:
+            with self._path.open("ab", buffering=0) as stream:
+                stream.write((json.dumps(line, ensure_ascii=False) + "\n").encode())
+        except OSError as error:
+            raise UserError(f"{self._path}: cannot be written ({error.strerror}); make room and use --resume") from None
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, keys joined by points."""
+    if not isinstance(value, dict):
+        return {prefix: value}
+    return {
+        key: leaf
+        for name, inner in value.items()
+        for key, leaf in _flat(inner, f"{prefix}.{name}" if prefix else str(name)).items()
+    }

@@ -1,0 +1,177 @@
+"""A run of both stages, and what it leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from training_factories import Notes, episode_ids, eval_stage, metrics, opd_stage, recipe, rl_stage, run
+
+from searchparty.config.load import parse_recipe
+from searchparty.config.recipe import EvalRecipe
+from searchparty.credit.types import SequenceKey
+from searchparty.errors import UserError
+from searchparty.evaluation.run import evaluate
+from searchparty.models.model_folders import trained_model
+from searchparty.training.listening import TrainingStopped
+from searchparty.training.records import read_step, recorded_steps
+
+
+@pytest.fixture(scope="module")
+def both_stages(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run: a teacher, a student, and two evaluations."""
+    folder = tmp_path_factory.mktemp("runs") / "both"
+    run(
+        recipe(
+            teacher=rl_stage(world, development={"questions": str(world / "questions-dev.jsonl"), "every": 1}),
+            student=opd_stage(world),
+            base=eval_stage(world, team="hierarchical"),
+            trained=eval_stage(world, team="hierarchical", policy="stage:student", baseline="base"),
+        ),
+        folder,
+    )
+    return folder
+
+
+def test_every_step_of_both_stages_is_in_the_metrics(both_stages: Path) -> None:
+    steps = [(line["stage"], line["step"]) for line in metrics(both_stages) if line["kind"] == "step"]
+    assert steps == [("teacher", 1), ("teacher", 2), ("student", 1), ("student", 2)]
+
+
+def test_metrics_count_the_tokens_of_every_role_that_learns(both_stages: Path) -> None:
+    student = [line for line in metrics(both_stages) if line["stage"] == "student"]
+    assert all(line["roles"][role]["tokens"] > 0 for line in student for role in ("leader", "searcher", "answerer"))
+    assert all(line["roles"]["searcher"]["scored_tokens"] == line["roles"]["searcher"]["tokens"] for line in student)
+    assert all(line["datasets"]["all"]["episodes"] == 6 for line in student)
+
+
+def test_sampler_and_learner_agree_about_every_token(both_stages: Path) -> None:
+    for line in metrics(both_stages):
+        if line["kind"] == "step":
+            updates = [role["update"] for role in line["roles"].values() if role["update"] is not None]
+            assert max(update["mismatch_max"] for update in updates if update["mismatch_max"] is not None) < 1e-4
+
+
+def test_the_student_starts_from_the_original_model_and_not_from_the_teacher(both_stages: Path) -> None:
+    record = read_step(both_stages / "stages/student/episodes", 1)
+    assert {transcript.model.split(" ")[0] for episode in record.episodes for transcript in episode.agents} <= {
+        "tiny",
+        "/tmp/tiny_model",
+    }
+
+
+def test_the_teacher_scores_the_ids_that_the_student_sampled(both_stages: Path) -> None:
+    record = read_step(both_stages / "stages/student/episodes", 1)
+    signals = [signal for signal in record.signals if signal.role == "searcher"]
+    assert signals
+    for signal in signals:
+        assert np.array_equal(record.teacher[signal.key].ids_T, signal.ids_T)
+        expected = 0.01 * (record.teacher[signal.key].logprobs_T - signal.old_logprobs_T)
+        assert np.allclose(signal.advantages_T, np.where(signal.trainable_T, expected, 0), atol=1e-6)
+
+
+def test_episodes_of_a_question_are_one_group_and_candidates_of_a_call_another(both_stages: Path) -> None:
+    record = read_step(both_stages / "stages/student/episodes", 2)
+    for signal in record.signals:
+        group = record.groups[signal.key]
+        if signal.role == "leader":
+            assert group == f"episodes of {signal.key.question_key}"
+        elif signal.role == "answerer":
+            assert group.startswith(f"candidates of {signal.key.question_key} sample {signal.key.sample} answerer.1 call ")
+        else:
+            assert group == ""
+
+
+def test_the_best_checkpoint_by_development_score_is_the_stages_model(both_stages: Path) -> None:
+    scores = {line["step"]: line["score"] for line in metrics(both_stages) if line["kind"] == "development"}
+    result = json.loads((both_stages / "stages/teacher/result.json").read_text())
+    assert set(scores) == {0, 1, 2}
+    assert result["score"] == max(scores[1], scores[2])
+
+
+def test_a_trained_stage_can_be_evaluated_as_a_model(both_stages: Path, world: Path, tmp_path: Path) -> None:
+    asked = {key: value for key, value in eval_stage(world, team="chained").items() if key not in ("kind", "policy")}
+    summary = asyncio.run(
+        evaluate(parse_recipe(EvalRecipe, {**asked, "model": f"run:{both_stages}#teacher"}, "test"), tmp_path / "eval")
+    )
+    assert summary.quality["macro"].questions == 3
+    assert trained_model(f"run:{both_stages}").parent.parent.name == "student"
+
+
+def test_a_run_without_that_stage_is_named(both_stages: Path) -> None:
+    with pytest.raises(UserError, match="no model of that stage; finished stages with a model: student, teacher"):
+        trained_model(f"run:{both_stages}#leader")
+
+
+def test_the_report_pairs_each_evaluation_with_its_baseline(both_stages: Path) -> None:
+    rows = json.loads((both_stages / "report.json").read_text())
+    assert [row["title"] for row in rows] == ["base", "trained"]
+    assert rows[1]["difference"] == pytest.approx(rows[1]["exact_match"] - rows[0]["exact_match"])
+    low, high = rows[1]["difference_interval"]
+    assert low <= rows[1]["difference"] <= high
+    assert "| trained |" in (both_stages / "report.md").read_text()
+
+
+def test_two_runs_of_one_recipe_are_equal_to_the_last_bit(world: Path, tmp_path: Path) -> None:
+    made = recipe(teacher=rl_stage(world), student=opd_stage(world))
+    for name in ("one", "two"):
+        run(made, tmp_path / name)
+    assert metrics(tmp_path / "one") == metrics(tmp_path / "two")
+    assert episode_ids(tmp_path / "one") == episode_ids(tmp_path / "two")
+
+
+def test_another_seed_gives_another_run(world: Path, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        run(recipe(seed, teacher=rl_stage(world, steps=1)), tmp_path / str(seed))
+    assert episode_ids(tmp_path / "1") != episode_ids(tmp_path / "2")
+
+
+def test_a_finished_run_is_not_begun_again_by_mistake(both_stages: Path, world: Path) -> None:
+    with pytest.raises(UserError, match="already exists; add --resume to continue it or --overwrite"):
+        run(recipe(teacher=rl_stage(world)), both_stages)
+
+
+def test_only_steps_that_are_to_be_kept_are_recorded(world: Path, tmp_path: Path) -> None:
+    run(recipe(teacher=rl_stage(world, steps=3, record_every=2, alarms={"no_signal": "ignore"})), tmp_path / "run")
+    assert recorded_steps(tmp_path / "run/stages/teacher/episodes") == [2, 3]
+
+
+def test_numbers_that_are_not_finite_stop_the_run_and_keep_the_last_good_state(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from searchparty.learning.learner import Learner
+
+    whole = Learner.update
+
+    def poisoned(self: Learner, signals: list) -> object:  # type: ignore[type-arg]
+        if self.updates == 1:
+            signals[0].advantages_T[signals[0].trainable_T] = np.inf
+        return whole(self, signals)
+
+    monkeypatch.setattr(Learner, "update", poisoned)
+    with pytest.raises(TrainingStopped, match=r"stage teacher, step 2: non-finite .* in .* sample \d, \w+\.1"):
+        run(recipe(teacher=rl_stage(world)), tmp_path / "run")
+    monkeypatch.undo()
+    assert [folder.name for folder in (tmp_path / "run/stages/teacher/checkpoints").iterdir()] == ["step-000001"]
+    run(recipe(teacher=rl_stage(world)), tmp_path / "run", resume=True)
+    assert [line["step"] for line in metrics(tmp_path / "run")] == [1, 2]
+
+
+def test_a_role_without_trainable_tokens_stops_the_run(world: Path, tmp_path: Path) -> None:
+    """With one step the Searcher of a direct answer never acts; here, the Answerer never does: every turn is cut short."""
+    stage = rl_stage(world, sampling={"max_tokens": 2}, alarms={"silence": "stop"})
+    with pytest.raises(TrainingStopped, match=r"stopped by an alarm: silence: no_trainable_tokens: answerer"):
+        run(recipe(teacher=stage), tmp_path / "run")
+    notes = Notes()
+    warned = rl_stage(world, sampling={"max_tokens": 2}, alarms={"silence": "warn"})
+    run(recipe(teacher=warned), tmp_path / "warned", listener=notes)
+    assert any("no_trainable_tokens: answerer" in message for message in notes.messages)
+
+
+def test_keys_of_recorded_signals_name_their_sequences(both_stages: Path) -> None:
+    record = read_step(both_stages / "stages/teacher/episodes", 1)
+    first = record.episodes[0]
+    assert SequenceKey(first.question_key, first.sample, first.agents[0].agent, 0) in {one.key for one in record.signals}
