@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -26,26 +30,29 @@ from searchparty.models.loading import model_folder
 from searchparty.models.transformers_engine import TransformersEngine
 from searchparty.models.types import Completion, Generated, GenerateRequest, Sampling
 from searchparty.models.vllm_engine import VllmEngine
-from searchparty.models.vllm_loading import vllm_arguments
+from searchparty.models.vllm_loading import ENVIRONMENT, put_weights, vllm_arguments
 
+Found = Sequence[Sequence[Completion]]
 STOPS = ("</search>", "</answer>", "</think>", "</evidence>")
 print = Console(highlight=False, width=160).print
 
 
-def random_prompts(count: int, length: int, first: int = 1000, last: int = 30000) -> list[list[int]]:
+def random_prompts(count: int, length: int) -> list[list[int]]:
     generator = random.Random(0)
-    return [[generator.randrange(first, last) for _ in range(length)] for _ in range(count)]
+    return [[generator.randrange(1000, 30000) for _ in range(length)] for _ in range(count)]
 
 
 def wrap(llm: Any, chat: Any, end_ids: Sequence[int]) -> VllmEngine:
+    """The engine around the same vLLM that `LLM.generate` uses."""
     config = llm.llm_engine.model_config
     return VllmEngine(
-        llm.llm_engine, vllm.SamplingParams, chat.tokenizer, end_ids,
+        llm.llm_engine, vllm.SamplingParams, partial(put_weights, llm.llm_engine), chat.tokenizer, end_ids,
         context_tokens=config.max_model_len - 1, vocabulary=config.get_vocab_size(),
     )  # fmt: skip
 
 
 async def ask(engine: VllmEngine, requests: Sequence[GenerateRequest], at_once: int | None = None) -> list[list[Completion]]:
+    """The candidates of each request, `at_once` requests at a time."""
     at_once = at_once or len(requests)
     found = []
     for begin in range(0, len(requests), at_once):
@@ -56,12 +63,13 @@ async def ask(engine: VllmEngine, requests: Sequence[GenerateRequest], at_once: 
 
 
 def rates(llm: Any, chat: Any, options: argparse.Namespace) -> None:
+    """Print tokens per second of vLLM's own loop and of the engine."""
     prompts = random_prompts(options.requests, options.prompt)
     tokens = options.requests * options.new
 
     def own(**how: Any) -> float:
         params = [
-            vllm.SamplingParams(seed=place, max_tokens=options.new, ignore_eos=True, **{"logprobs": 0, **how})
+            vllm.SamplingParams(max_tokens=options.new, ignore_eos=True, **{"seed": place, "logprobs": 0, **how})
             for place in range(len(prompts))
         ]
         started = time.perf_counter()
@@ -95,8 +103,9 @@ def rates(llm: Any, chat: Any, options: argparse.Namespace) -> None:
         print(f"{name:<34} {tokens / min(seconds):>9,.0f} tokens/s")
 
 
-def checks(llm: Any, chat: Any, folder: Any, options: argparse.Namespace) -> None:
-    words = "river king question answer search history city first born film".split()
+def checks(llm: Any, chat: Any, folder: Path, options: argparse.Namespace) -> None:
+    """Print whether the engine keeps what `Engine` promises."""
+    words = ["river", "king", "question", "answer", "search", "history", "city", "first", "born", "film"]
     generator = random.Random(1)
     texts = [f"Question {place}: who {' '.join(generator.choices(words, k=8))}?" for place in range(options.check_requests)]
     prompts = [chat.begin_action() + chat.tokenizer.encode(text) for text in texts]
@@ -104,61 +113,95 @@ def checks(llm: Any, chat: Any, folder: Any, options: argparse.Namespace) -> Non
 
     async def run() -> None:
         engine = wrap(llm, chat, chat.end_ids)
-        everything = await ask(engine, requests)
-        for at_once in (32, 1):
-            some = requests if at_once > 1 else requests[:32]
-            again = await ask(engine, some, at_once)
-            pairs = list(zip(everything, again, strict=False))
-            equal = sum(left[0].ids == right[0].ids for left, right in pairs)
-            first = [prefix_length(left[0].ids or (), right[0].ids or ()) / max(1, len(left[0].ids or ())) for left, right in pairs]
-            print(f"{at_once} at a time and {len(requests)}: {equal} of {len(pairs)} completions equal, {mean(first):.1%} of tokens before the first difference")
-        several = await ask(engine, [GenerateRequest([], prompts[0], Sampling(max_tokens=16), seed=7, n=n) for n in (8, 3)])
-        print(f"candidates of 8: {len({tuple(c.ids or ()) for c in several[0]})} differ; the first 3 are those of n = 3: {[c.ids for c in several[0][:3]] == [c.ids for c in several[1]]}")
-        free = everything[0][0]
-        stop = free.text[len(free.text) // 2 :][:3]
-        ((stopped,),) = await ask(engine, [GenerateRequest([], prompts[0], Sampling(max_tokens=64), seed=0, stop=[stop])])
-        end = free.text.index(stop) + len(stop)
-        print(f"stop {stop!r}: {stopped.finish_reason}, text ends there: {stopped.text[:end] == free.text[:end] and stop in stopped.text}, ids a prefix: {list(stopped.ids or ()) == list(free.ids or ())[: len(stopped.ids or ())]}")
-        for sampling in (Sampling(0.7, 0.9, 0, 32), Sampling(0.7, 1.0, 20, 32), Sampling(0.0, 1.0, 0, 32)):
-            found = await ask(engine, [GenerateRequest([], p, sampling, seed=1) for p in prompts[:16]])
-            low = min(min(c[0].logprobs or [0]) for c in found)
-            print(f"{sampling}: least log-probability {low:.2f}")
-
-        weights = load_weights(folder)
-        beside = TransformersEngine(weights, chat.tokenizer, chat.end_ids, context_tokens=2048)
-        whole = [[*prompt, *(found[0].ids or ())] for prompt, found in zip(prompts, everything, strict=True)]
-        print("mean and largest difference of log-probabilities to transformers:")
-        await compare(engine, beside, requests, whole, everything, "as loaded")
-        with torch.no_grad():
-            noise = torch.Generator(weights.device).manual_seed(0)
-            for parameter in weights.parameters():
-                size = parameter.float().std() * options.noise
-                parameter += (size * torch.randn(parameter.shape, generator=noise, device=parameter.device)).to(parameter.dtype)
-        await compare(engine, beside, requests, whole, everything, "transformers has new weights, vLLM the old")
-        started = time.perf_counter()
-        await engine.refresh(weights.state_dict().items())
-        print(f"new weights put into vLLM in {1000 * (time.perf_counter() - started):.0f} ms")
-        fresh = await ask(engine, requests)
-        whole = [[*prompt, *(found[0].ids or ())] for prompt, found in zip(prompts, fresh, strict=True)]
-        await compare(engine, beside, requests, whole, fresh, "both have the new weights")
-        started = time.perf_counter()
-        await engine.score(whole)
-        print(f"score: {sum(map(len, whole)) / (time.perf_counter() - started):,.0f} tokens/s")
+        found = await ask(engine, requests)
+        await check_equality(engine, requests, found)
+        await check_candidates(engine, prompts[0])
+        await check_stop(engine, requests[0], found[0][0])
+        await check_weights(engine, load_weights(folder), chat, requests, found, options.noise)
         await engine.close()
-        await beside.close()
 
     asyncio.run(run())
 
 
-async def compare(engine: Any, beside: Any, requests: Any, whole: Any, found: Any, what: str) -> None:
-    """Sampled log-probabilities and vLLM's scores beside the scores of transformers."""
-    theirs, scored = await beside.score(whole), await engine.score(whole)
+async def check_equality(
+    engine: VllmEngine, requests: Sequence[GenerateRequest], found: Sequence[Sequence[Completion]]
+) -> None:
+    """The same requests, fewer at a time."""
+    for at_once, count in (32, len(requests)), (1, 32):
+        again = await ask(engine, requests[:count], at_once)
+        pairs = [(left[0].ids or (), right[0].ids or ()) for left, right in zip(found, again, strict=False)]
+        equal = sum(left == right for left, right in pairs)
+        before = mean(prefix_length(left, right) / max(1, len(left)) for left, right in pairs)
+        print(f"{at_once} instead of {len(requests)} at a time: {equal} of {len(pairs)} completions equal;", end=" ")
+        print(f"{before:.1%} of tokens come before the first difference")
+
+
+async def check_candidates(engine: VllmEngine, prompt: Sequence[int]) -> None:
+    """Candidates differ, and are fixed by their number."""
+    asked = [GenerateRequest([], prompt, Sampling(max_tokens=16), seed=7, n=n) for n in (8, 3)]
+    eight, three = [[candidate.ids for candidate in candidates] for candidates in await ask(engine, asked)]
+    different = len({tuple(ids or ()) for ids in eight})
+    print(f"8 candidates: {different} differ; the first 3 are those of n = 3: {eight[:3] == three}")
+
+
+async def check_stop(engine: VllmEngine, asked: GenerateRequest, free: Completion) -> None:
+    """The middle of a completion as its stop string."""
+    stop = free.text[len(free.text) // 2 :][:3]
+    ((stopped,),) = await ask(engine, [replace(asked, stop=[stop])])
+    ids = list(stopped.ids or ())
+    at_end = stop in stopped.text and stop not in stopped.text[: -len(stop) - 12]
+    print(f"stop string {stop!r}: {stopped.finish_reason}; at the end: {at_end}; ids as without: {ids == free.ids[: len(ids)]}")
+
+
+async def check_weights(
+    engine: VllmEngine,
+    weights: Any,
+    chat: Any,
+    requests: Sequence[GenerateRequest],
+    found: Found,
+    noise: float,
+) -> None:
+    """Log-probabilities beside those of transformers, before and after new weights."""
+    beside = TransformersEngine(weights, chat.tokenizer, chat.end_ids, context_tokens=2047)
+    print("mean and largest difference of log-probabilities to transformers:")
+    await compare(engine, beside, requests, found, "the same weights")
+    with torch.no_grad():
+        generator = torch.Generator(weights.device).manual_seed(0)
+        for parameter in weights.parameters():
+            change = torch.randn(parameter.shape, generator=generator, device=parameter.device)
+            parameter += (noise * parameter.float().std() * change).to(parameter.dtype)
+    await beside.close()
+    beside = TransformersEngine(weights, chat.tokenizer, chat.end_ids, context_tokens=2047)
+    await compare(engine, beside, requests, found, "vLLM has the old weights")
+    started = time.perf_counter()
+    await engine.refresh(weights.state_dict().items())
+    print(f"new weights put into vLLM in {1000 * (time.perf_counter() - started):.0f} ms")
+    found = await ask(engine, requests)
+    await compare(engine, beside, requests, found, "both have the new weights")
+    await beside.close()
+
+
+async def compare(
+    engine: VllmEngine,
+    beside: TransformersEngine,
+    requests: Sequence[GenerateRequest],
+    found: Found,
+    what: str,
+) -> None:
+    """Recorded log-probabilities and vLLM's scores of the same tokens, beside the scores of transformers."""
+    whole = [[*(asked.prompt_ids or ()), *(one[0].ids or ())] for asked, one in zip(requests, found, strict=True)]
+    theirs = await beside.score(whole)
+    started = time.perf_counter()
+    scored = await engine.score(whole)
+    rate = sum(map(len, whole)) / (time.perf_counter() - started)
     sampled, given = [], []
-    for asked, ((completion), *_), their, own in zip(requests, found, theirs, scored, strict=True):
-        begin = len(asked.prompt_ids)
-        sampled += [abs(a - b) for a, b in zip(completion.logprobs, their[begin:], strict=True)]
+    for asked, one, their, own in zip(requests, found, theirs, scored, strict=True):
+        assert isinstance(their, list) and isinstance(own, list)
+        begin = len(asked.prompt_ids or ())
+        sampled += [abs(a - b) for a, b in zip(one[0].logprobs or (), their[begin:], strict=True)]
         given += [abs(a - b) for a, b in zip(own, their, strict=True)]
-    print(f"  {what}: sampled {mean(sampled):.4f}, {max(sampled):.3f}; scored {mean(given):.4f}, {max(given):.3f}; {len(given)} tokens")
+    print(f"  {what}: {len(sampled)} sampled {mean(sampled):.1e}, {max(sampled):.1e};", end=" ")
+    print(f"{len(given)} scored {mean(given):.1e}, {max(given):.1e} ({rate:,.0f} tokens/s)")
 
 
 def prefix_length(left: Sequence[int], right: Sequence[int]) -> int:
@@ -173,13 +216,16 @@ def main() -> None:
     parser.add_argument("--new", type=int, default=96)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--check-requests", type=int, default=256)
-    parser.add_argument("--noise", type=float, default=0.02, help="new weights: the old and so many standard deviations of noise")
+    parser.add_argument(
+        "--noise", type=float, default=0.02, help="new weights: the old and so many standard deviations of noise"
+    )
     parser.add_argument("--memory-share", type=float, default=0.4)
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--eager", action="store_true")
     parser.add_argument("--checks", action="store_true")
     parser.add_argument("--rates", action="store_true")
     options = parser.parse_args()
+    os.environ.update(ENVIRONMENT)
     folder = model_folder(options.model)
     chat = load_chat(folder, options.model)
     arguments = vllm_arguments(folder, options.memory_share, 2047, options.requests, options.dtype)

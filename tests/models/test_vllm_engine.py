@@ -26,7 +26,7 @@ def request(
 @asynccontextmanager
 async def engine(llm: StubLLM, **changes: Any) -> Any:
     arguments: dict[str, Any] = {"context_tokens": 64, "vocabulary": 256, **changes}
-    running = VllmEngine(llm, Params, ByteTokenizer(), [ord("\n")], **arguments)
+    running = VllmEngine(llm, Params, llm.put_weights, ByteTokenizer(), [ord("\n")], **arguments)
     try:
         yield running
     finally:

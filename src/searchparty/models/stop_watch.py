@@ -29,8 +29,8 @@ class StopWatch:
     def _may_end(self, stop: str, token: int) -> bool:
         """Whether `stop` may end in `token`.
 
-        Its last character does if that is a single byte. A space is never ruled out: some tokenizers print none for a token that
-        stands alone.
+        Its last character does if that is a single byte. A space is never ruled out: some tokenizers print none for a token
+        that stands alone.
         """
         last = stop[-1]
         if not last.isascii() or last.isspace():

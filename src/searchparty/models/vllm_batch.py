@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -33,7 +33,6 @@ class SteppedEngine(Protocol):
     def add_request(self, request_id: str, prompt: Any, params: Any) -> Any: ...
     def abort_request(self, request_ids: list[str]) -> None: ...
     def step(self) -> Sequence[Any]: ...
-    def apply_model(self, function: Callable[[Any], Any]) -> Any: ...
     def reset_prefix_cache(self) -> bool: ...
 
 
@@ -72,10 +71,16 @@ class VllmBatch:
     """Everything that vLLM has in hand. `submit` or `score`, then `step` until it is not `busy`."""
 
     def __init__(
-        self, llm: SteppedEngine, make_params: Callable[..., Any], tokenizer: Tokenizer, end_ids: Sequence[int]
+        self,
+        llm: SteppedEngine,
+        make_params: Callable[..., Any],
+        put_weights: Callable[[NamedTensors], None],
+        tokenizer: Tokenizer,
+        end_ids: Sequence[int],
     ) -> None:
-        """`make_params` is `vllm.SamplingParams`."""
+        """See `VllmEngine`."""
         self._llm = llm
+        self._put_weights = put_weights
         self._make_params = make_params
         self._decode = tokenizer.decode
         self._end_ids = list(end_ids)
@@ -142,12 +147,8 @@ class VllmBatch:
         while self.busy:
             self.step()
         self._llm.step()  # a step that was under way for requests since aborted still uses the old weights
-
-        def put(model: Any) -> None:
-            with torch.no_grad():
-                model.load_weights((name, tensor.detach()) for name, tensor in named_tensors)
-
-        self._llm.apply_model(put)
+        with torch.no_grad():
+            self._put_weights((name, tensor.detach()) for name, tensor in named_tensors)
         if torch.cuda.is_available():
             torch.cuda.synchronize()  # afterwards the caller may change the tensors
         if not self._llm.reset_prefix_cache():
@@ -247,8 +248,5 @@ def _scores(output: Any, sequence: Sequence[int]) -> list[float] | Failure:
 
 
 def _refusal(error: Exception) -> Failure:
-    """What vLLM does not accept is rejected for good; anything else is a fault of the engine."""
-    failure = as_failure(error)
-    if isinstance(error, ValueError):
-        return Failure(failure.source, FailureKind.REJECTED, failure.detail)
-    return failure
+    """What vLLM does not take in it would not take in again."""
+    return replace(as_failure(error), kind=FailureKind.REJECTED)

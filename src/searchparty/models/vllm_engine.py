@@ -37,6 +37,7 @@ class VllmEngine:
         self,
         llm: SteppedEngine,
         make_params: Callable[..., Any],
+        put_weights: Callable[[NamedTensors], None],
         tokenizer: Tokenizer,
         end_ids: Sequence[int],
         *,
@@ -48,13 +49,14 @@ class VllmEngine:
         Args:
             llm: a `vllm.LLMEngine` with `logprobs_mode="processed_logprobs"`, its engine core in this process.
             make_params: `vllm.SamplingParams`.
+            put_weights: writes tensors, named as in the model's checkpoint, into the model.
             end_ids: they end a completion.
-            context_tokens: bounds prompt and completion together. Below vLLM's `max_model_len`: to score a sequence it samples one
-                token more.
+            context_tokens: bounds prompt and completion together. Below vLLM's `max_model_len`: to score a sequence it samples
+                one token more.
             vocabulary: ids are below it.
             free: gives back vLLM's memory; called by `close`.
         """
-        self._batch = VllmBatch(llm, make_params, tokenizer, end_ids)
+        self._batch = VllmBatch(llm, make_params, put_weights, tokenizer, end_ids)
         self._context_tokens = context_tokens
         self._vocabulary = vocabulary
         self._free = free
@@ -82,8 +84,8 @@ class VllmEngine:
     async def refresh(self, named_tensors: NamedTensors) -> None:
         """Put new weights into the model, under the names of its checkpoint, and empty the prefix cache.
 
-        What was sent before is finished with the old weights, what is sent afterwards begins with the new ones. The tensors may be
-        changed again once this returns.
+        What was sent before is finished with the old weights, what is sent afterwards begins with the new ones. The tensors may
+        be changed again once this returns.
         """
         future: Future[None] = Future()
         self._send(Refresh(named_tensors, future))

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import gc
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from searchparty.errors import UserError, missing_package
 from searchparty.models.huggingface import load_chat
 from searchparty.models.loading import Model, model_folder
 from searchparty.models.model_folders import check_model_folder, model_identity
+from searchparty.models.vllm_batch import NamedTensors
+from searchparty.models.vllm_engine import VllmEngine
 
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # weights are put into the model by this process
     "VLLM_USE_FLASHINFER_SAMPLER": "0",  # it draws without a request's seed, and compiles itself on first use
     "VLLM_NO_USAGE_STATS": "1",
 }
-os.environ.update(ENVIRONMENT)  # read by vLLM when it is imported
+"""Variables that vLLM must see."""
 
 
 def load_vllm(
@@ -42,13 +47,12 @@ def load_vllm(
     Raises:
         UserError: if vLLM is not installed, or cannot load the model.
     """
-    folder = check_model_folder(model_folder(spec))
+    os.environ.update(ENVIRONMENT)
     try:
         import vllm
     except ImportError as error:
         raise missing_package(error.name or "vllm", "vllm", "sampling with vLLM") from None
-    from searchparty.models.vllm_engine import VllmEngine
-
+    folder = check_model_folder(model_folder(spec))
     chat = load_chat(folder, spec)
     arguments = vllm_arguments(folder, memory_share, context_tokens, most_running, dtype) | settings
     try:
@@ -60,6 +64,7 @@ def load_vllm(
     engine = VllmEngine(
         llm,
         vllm.SamplingParams,
+        partial(put_weights, llm),
         chat.tokenizer,
         chat.end_ids,
         context_tokens=window,
@@ -87,10 +92,20 @@ def vllm_arguments(
     }
 
 
+def put_weights(llm: Any, named_tensors: NamedTensors) -> None:
+    """Write tensors, named as in the model's checkpoint, into the model that a `vllm.LLMEngine` runs.
+
+    Unquantized parameters on a GPU are still as they were read and are written in place; others vLLM rearranged after reading,
+    and does so again.
+    """
+    if torch.cuda.is_available() and llm.model_config.quantization is None:
+        llm.apply_model(lambda model: model.load_weights(named_tensors))
+    else:
+        llm.collective_rpc("reload_weights", kwargs={"weights_iterator": named_tensors})
+
+
 def _free(llm: Any) -> None:
     """Give the card's memory back: vLLM holds it until its engine core is shut down."""
-    import torch
-
     llm.engine_core.shutdown()
     gc.collect()
     if torch.cuda.is_available():
