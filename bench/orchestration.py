@@ -78,7 +78,8 @@ async def measure(episodes: int) -> None:
         tracemalloc.stop()
         print(
             f"  {name:13s} {calls / episodes:4.1f} calls/episode  {1000 * used / calls:6.3f} ms/call  "
-            f"(event loop alone {1000 * floor / calls:.3f}, script apart {1000 * thinking / calls:.3f})  record {written / episodes / 1024:6.1f} KiB, "
+            f"(event loop alone {1000 * floor / calls:.3f}, script apart {1000 * thinking / calls:.3f})  "
+            f"record {written / episodes / 1024:6.1f} KiB, "
             f"{1000 * dumping / episodes:5.2f} ms to write, {memory / 1024:6.0f} KiB held"
         )
 
