@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     from searchparty.training.listening import TrainingStopped
     from searchparty.training.recipe import TrainRecipe
     from searchparty.training.report import read_report
-    from searchparty.training.run import train
+    from searchparty.training.seeds import train_seeds
 
     path, overrides = split_words(options.recipe)
     recipe = load_recipe(TrainRecipe, path, overrides, {})
@@ -36,13 +36,16 @@ def run(options: argparse.Namespace) -> int:
     directory = options.output or Path("runs") / recipe.name
     try:
         with TrainProgress() as progress:
-            work = train(recipe, directory, resume=options.resume, overwrite=options.overwrite, listener=progress)
+            work = train_seeds(recipe, directory, resume=options.resume, overwrite=options.overwrite, listener=progress)
             done = run_until_interrupted(work)
     except TrainingStopped as stop:
         print(f"searchparty: {stop}", file=sys.stderr)
         return 1
-    rows = read_report(done)
-    if rows:
-        make_console().print(report_table(rows))
-    print(f"run directory: {directory}  (prove it: searchparty audit {directory})")
+    for one in done:
+        rows = read_report(one)
+        if rows:
+            make_console().print(report_table(rows))
+        print(f"run directory: {one.path}  (prove it: searchparty audit {one.path})")
+    if len(done) > 1:
+        print(f"report over all seeds: {directory / 'report.md'}")
     return 0

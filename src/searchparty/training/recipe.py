@@ -239,6 +239,8 @@ class TrainRecipe(Strict):
 
     name: str = "train"
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    seeds: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] = ()
+    """If given, the whole recipe is carried out once with each of these in place of `seed`."""
     trackers: tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...] = ()
     """Where metrics go besides `metrics.jsonl`."""
     defaults: dict[str, Any] = Field(default_factory=dict)
@@ -249,11 +251,12 @@ class TrainRecipe(Strict):
     @model_validator(mode="before")
     @classmethod
     def _spread_defaults(cls, document: Any) -> Any:
-        """Write the defaults into the stages."""
-        if not isinstance(document, Mapping) or not isinstance(document.get("defaults"), Mapping):
+        """Write the defaults into the stages. A stage that is null is none: so a recipe leaves out one of those it extends."""
+        if not isinstance(document, Mapping) or not isinstance(document.get("stages"), Mapping):
             return document
-        defaults, stages = document["defaults"], document.get("stages")
-        if not isinstance(stages, Mapping):
+        stages = {name: stage for name, stage in document["stages"].items() if stage is not None}
+        defaults = document.get("defaults", {})
+        if not isinstance(defaults, Mapping):
             return document
         kinds: dict[Any, type[PlayedStage]] = {"sft": SFTStage, "rl": RLStage, "eval": EvalStage}
         every = {key for stage in kinds.values() for key in stage.model_fields}
