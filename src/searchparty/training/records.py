@@ -22,7 +22,7 @@ import orjson
 from numpy.typing import NDArray
 
 from searchparty.credit.evidence import EpisodeKey
-from searchparty.credit.types import FloatArray, IntArray, SequenceKey, Signal
+from searchparty.credit.types import BoolArray, FloatArray, IntArray, SequenceKey, Signal
 from searchparty.episodes.store import read_episodes
 from searchparty.episodes.types import Episode
 from searchparty.errors import UserError
@@ -47,6 +47,20 @@ class Scored:
     """Of those ids, at the trainable positions; 0 elsewhere."""
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedSignal:
+    """A signal as it stands in the file. Unlike `Signal` it may hold anything: finding what is wrong is the audit's work."""
+
+    key: SequenceKey
+    role: str
+    ids_T: IntArray
+    trainable_T: BoolArray
+    old_logprobs_T: FloatArray
+    advantages_T: FloatArray
+    weights_T: FloatArray
+    returns_T: FloatArray | None
+
+
 @dataclass
 class StepRecord:
     """One step: what was sampled, what was known of it, and what was learned from it."""
@@ -54,7 +68,7 @@ class StepRecord:
     step: int
     """From 1."""
     episodes: Sequence[Episode]
-    signals: Sequence[Signal]
+    signals: Sequence[Signal | RecordedSignal]
     groups: Mapping[SequenceKey, str]
     """The group in which each signal was compared, as `group_name` writes it; empty text if it was compared with nothing."""
     golden_answers: Mapping[str, Sequence[str]]
@@ -173,8 +187,8 @@ def _joined(parts: Sequence[Any], dtype: Any) -> NDArray[Any]:
 
 def _from_arrays(
     arrays: Mapping[str, NDArray[Any]],
-) -> tuple[list[Signal], dict[SequenceKey, str], dict[SequenceKey, Scored]]:
-    signals: list[Signal] = []
+) -> tuple[list[RecordedSignal], dict[SequenceKey, str], dict[SequenceKey, Scored]]:
+    signals: list[RecordedSignal] = []
     groups: dict[SequenceKey, str] = {}
     teacher: dict[SequenceKey, Scored] = {}
     ends = np.cumsum(arrays["lengths_S"])
@@ -189,7 +203,7 @@ def _from_arrays(
             int(arrays["candidate_S"][place]),
         )
         signals.append(
-            Signal(
+            RecordedSignal(
                 key,
                 str(arrays["role_S"][place]),
                 arrays["ids_N"][own],
