@@ -122,7 +122,7 @@ def _gather_sequence(gathered: Gathered, sequence: TokenSequence, worth: _Worth)
         gathered.samples.append(Sample(sequence, reward, teacher_T, values_T))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Worth:
     """What one agent's part in an episode was worth."""
 

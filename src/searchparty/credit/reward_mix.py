@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from searchparty.credit.strict import StrictModel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reward:
     """What one sequence earned."""
 

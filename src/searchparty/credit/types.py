@@ -6,6 +6,7 @@ Knows no model and no file. Axis suffix `_T`: tokens of one history.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,7 @@ IndexArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceKey:
+class SequenceKey(NamedTuple):
     """Where a token sequence comes from: one agent's history in one episode, up to and with one candidate of its last call."""
 
     question_key: str
