@@ -68,8 +68,8 @@ def find_offer(endpoint: Endpoint, model: str | None, chat: ChatFormat | None) -
 class OpenAIEngine:
     """See `Engine`. With a chat format it exchanges token ids, without one chat text.
 
-    A server that ignores `n` is asked again, with other seeds, until there are enough candidates. At temperature 0 all candidates
-    are the same: one is sampled (vLLM refuses to be asked for more) and given `n` times.
+    A server that ignores `n` is asked again, with other seeds, until there are enough candidates. At temperature 0 all
+    candidates are the same: one is sampled (vLLM refuses to be asked for more) and given `n` times.
     """
 
     def __init__(self, endpoint: Endpoint, offer: ServerOffer, chat: ChatFormat | None, model_name: str | None = None) -> None:
