@@ -22,11 +22,16 @@ from searchparty.training.judge import judge_prompt
 from searchparty.training.playing import load_stage_questions, team_options, team_recipe
 from searchparty.training.recipe import EvalStage, RLStage, SFTStage, StageSpec, TrainRecipe
 from searchparty.training.teacher import check_same_tokenizer
+from searchparty.training.trackers import check_trackers
 
 
 def check_recipe(recipe: TrainRecipe) -> None:
     """Raises UserError with one line for every fault of every stage, each naming its place in the recipe."""
     faults: list[str] = []
+    try:
+        check_trackers(recipe.trackers)
+    except UserError as error:
+        faults += [f"trackers: {line}" for line in error.lines]
     origins: dict[str, ModelSpec] = {}
     for name, spec in recipe.stages.items():
         for place, check in _checks(name, spec, recipe, origins):
