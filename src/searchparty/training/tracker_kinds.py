@@ -72,9 +72,7 @@ class Trackio:
         import trackio
 
         self._trackio: Any = trackio
-        trackio.init(
-            project=recipe["name"], name=f"{run_dir.name}-{own_id(run_dir)[:8]}", config=dict(recipe), resume="allow"
-        )
+        trackio.init(project=recipe["name"], name=f"{run_dir.name}-{own_id(run_dir)[:8]}", config=dict(recipe), resume="allow")
 
     def log(self, line: Mapping[str, Any]) -> None:
         """See `Tracker.log`."""

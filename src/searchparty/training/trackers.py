@@ -1,8 +1,8 @@
 """Sending the metrics of a run to experiment trackers besides `metrics.jsonl`, which stays the truth.
 
-Each tracker gets every line of `metrics.jsonl` once, whatever happens to the process: what was sent is written down before it is
-sent, so that a resumed run repeats nothing. A tracker that fails is named once and left alone; training goes on. Knows lines and
-the three methods of a tracker; nothing of training.
+Each tracker gets a line of `metrics.jsonl` at most once, whatever happens to the process: what is sent is written down before,
+so that a resumed run repeats nothing. A tracker that fails is named once and left alone; training goes on. Knows lines and the
+three methods of a tracker; nothing of training.
 """
 
 from __future__ import annotations
