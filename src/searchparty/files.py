@@ -5,6 +5,7 @@ Knows nothing of questions, passages or episodes.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -82,7 +83,9 @@ def atomic_output(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
             os.fsync(stream.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror}); nothing was left behind") from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        advice = "; make room and go on with --resume, or begin again" if full else ""
+        raise UserError(f"{path}: cannot be written ({error.strerror}); nothing was left behind{advice}") from error
     finally:
         with suppress(OSError):
             temporary.unlink()

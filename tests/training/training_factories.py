@@ -63,6 +63,14 @@ def eval_stage(world: Path, **changes: Any) -> dict[str, Any]:
     )
 
 
+def sft_stage(world: Path, **changes: Any) -> dict[str, Any]:
+    """Imitation of an imperfect expert in both teams."""
+    stage = rl_stage(world)
+    kept = {key: stage[key] for key in ("policy", "questions", "index", "prompts", "sampling", "concurrency")}
+    own = {"kind": "sft", "teams": ["chained", "hierarchical"], "expert": f"scripted:world-imperfect@{world}", "limit": 6}
+    return merged({**kept, **own, "sequences_per_step": 8, "learner": {"learning_rate": 1e-4}}, changes)
+
+
 def recipe(seed: int = 0, **stages: dict[str, Any]) -> TrainRecipe:
     """A recipe of the given stages."""
     return parse_recipe(TrainRecipe, {"seed": seed, "stages": stages}, "test")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -63,7 +63,7 @@ def parse_recipe(recipe: type[R], document: Mapping[str, Any], source: str) -> R
     try:
         return recipe.model_validate(document)
     except ValidationError as error:
-        raise UserError(*[_line(recipe, source, fault) for fault in error.errors()]) from None
+        raise UserError(*(line for fault in error.errors() for line in _lines(recipe, source, fault))) from None
 
 
 def dump_recipe(recipe: BaseModel) -> str:
@@ -142,32 +142,69 @@ def _override(document: dict[str, Any], word: str) -> str | None:
     return None
 
 
-def _line(recipe: type[BaseModel], source: str, fault: Any) -> str:
-    """One line for one fault that pydantic found."""
-    location = [str(part) for part in fault["loc"]]
-    place = ".".join(location)
+def _lines(recipe: type[BaseModel], source: str, fault: Any) -> list[str]:
+    """The lines for one fault that pydantic found; one, unless a validator of ours says more."""
+    place, around = _place(recipe, fault["loc"])
     if fault["type"] == "extra_forbidden":
-        known = _known_keys(recipe, location[:-1])
-        near = get_close_matches(location[-1], known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-        return f"{source}: {place}: unknown key; {hint}"
+        key = str(fault["loc"][-1])
+        near = get_close_matches(key, around, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(around)}"
+        return [f"{source}: {place}: unknown key; {hint}"]
     if fault["type"] == "missing":
-        return f"{source}: {place}: is missing; give it in the recipe or as {place}=VALUE"
-    return f"{source}: {place}: {fault['msg']} (found {fault['input']!r:.80})"
+        return [f"{source}: {place}: is missing; give it in the recipe or as {place}=VALUE"]
+    found = "" if isinstance(fault["input"], Mapping) else f" (found {fault['input']!r:.80})"
+    where = f"{source}: {place}" if place else source
+    return [f"{where}: {line}{found}" for line in fault["msg"].removeprefix("Value error, ").split("\n")]
 
 
-def _known_keys(recipe: type[BaseModel], location: Sequence[str]) -> list[str]:
-    """The keys that are legal at a place in the recipe."""
-    here: type[BaseModel] | None = recipe
-    for key in location:
-        if here is None or key not in here.model_fields:
-            continue
-        here = _model_in(here.model_fields[key].annotation)
-    return list(here.model_fields) if here else []
+def _place(recipe: type[BaseModel], location: Sequence[str | int]) -> tuple[str, list[str]]:
+    """A fault's place as a user writes it, and the keys that are legal beside its last part.
+
+    Pydantic also names the chosen member of a union, such as `rl` in `stages.teacher.rl.steps`, which is no key of the recipe.
+    """
+    here: Any = recipe
+    shown: list[str] = []
+    around: list[str] = []
+    for part in map(str, location):
+        around = _keys(here)
+        here, is_key = _descend(here, part)
+        if is_key and part != "[key]":
+            shown.append(part)
+    return ".".join(shown), around
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The recipe class inside an annotation such as `X`, `X | None` or `dict[str, X]`."""
+def _descend(annotation: Any, part: str) -> tuple[Any, bool]:
+    """What stands under one part of a location (None if unknown), and whether it is a key, not a union's member."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _descend(inner[0], part)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+        field = annotation.model_fields.get(part)
+        return (field.annotation if field else None), True
+    if origin is dict:
+        return inner[1], True
+    if origin in (tuple, list):
+        return inner[0], True
+    for member in inner:
+        if _is_called(member, part):
+            return member, False
+    descended = (_descend(member, part)[0] for member in inner)
+    return next((found for found in descended if found is not None), None), True
+
+
+def _is_called(member: Any, tag: str) -> bool:
+    """Whether a class of a recipe is the member of a union that a tag chooses."""
+    is_class = isinstance(member, type) and issubclass(member, BaseModel)
+    return is_class and any(
+        get_origin(field.annotation) is Literal and get_args(field.annotation) == (tag,)
+        for field in member.model_fields.values()
+    )
+
+
+def _keys(annotation: Any) -> list[str]:
+    """The keys that are legal under an annotation; none if any are, as in a mapping from names."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return list(annotation.model_fields)
+    if get_origin(annotation) in (dict, tuple, list, Literal):
+        return []
+    return [key for part in get_args(annotation) for key in _keys(part)]

@@ -6,9 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
-
 from searchparty.learning.lora import merged_weights
+from searchparty.learning.tensor_files import write_tensors
 
 BESIDE_WEIGHTS = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
@@ -22,9 +21,12 @@ def export_model(model: Any, folder: Path, source: Path | None = None) -> None:
     Args:
         model: a causal language model of transformers.
         source: the folder that the model came from; its tokenizer's files are copied.
+
+    Raises:
+        OSError: it cannot be written.
     """
     weights = {name: tensor.contiguous() for name, tensor in merged_weights(model)}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    write_tensors(weights, folder / "model.safetensors", metadata={"format": "pt"})
     model.config.save_pretrained(folder)
     for name in BESIDE_WEIGHTS:
         if source is not None and (source / name).is_file():

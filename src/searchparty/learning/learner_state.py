@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from searchparty.errors import UserError
 from searchparty.files import read_json, write_json
+from searchparty.learning.tensor_files import write_tensors
 from searchparty.learning.weights import MasterWeights, check_tensors
 
 MASTERS, OPTIMIZER, COUNTERS = "masters.safetensors", "optimizer.safetensors", "learner.json"
@@ -36,15 +37,15 @@ class Trained(Protocol):
 
 
 def save_learner(learner: Trained, folder: Path) -> None:
-    """Write the state into `folder`, which exists."""
+    """Write the state into `folder`, which exists. Raises OSError or UserError if the disk is full."""
     masters, moments = {}, {}
     for part, weights in learner.trained.items():
         for name, master in weights.masters.items():
             masters[f"{part}/{name}"] = master.detach().contiguous()
             for moment, tensor in learner.optimizer.state.get(master, {}).items():
                 moments[f"{part}/{moment}/{name}"] = tensor.contiguous()
-    save_file(masters, folder / MASTERS)
-    save_file(moments, folder / OPTIMIZER)
+    write_tensors(masters, folder / MASTERS)
+    write_tensors(moments, folder / OPTIMIZER)
     write_json(
         folder / COUNTERS,
         {"updates": learner.updates, "optimizer_steps": learner.optimizer_steps, "random_states": _random_states()},

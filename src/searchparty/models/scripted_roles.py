@@ -23,6 +23,8 @@ def play_any_role(request: GenerateRequest) -> str:
         return searcher(latest)
     if request.role == "leader":
         return leader(latest)
+    if request.role == "judge":
+        return judge(latest)
     return answerer(latest)
 
 
@@ -54,6 +56,11 @@ def answerer(latest: str) -> str:
     ]
     counted = sorted(set(names), key=lambda name: (-names.count(name), names.index(name)))
     return f"<answer>{counted[0] if counted else 'unknown'}</answer>"
+
+
+def judge(latest: str) -> str:
+    """Give a point for every name in the report, 10 at most."""
+    return f"<score>{min(10, len(set(_NAME.findall(_line_after(latest, 'Report: ')))))}</score>"
 
 
 def _line_after(text: str, label: str) -> str:

@@ -13,7 +13,7 @@ from searchparty.credit.estimators.group_relative import GroupRelative
 from searchparty.errors import UserError
 from searchparty.evaluation.scorers import scorer_named
 from searchparty.evaluation.staging import Models, set_stage
-from searchparty.models.loading import Model, load_tokenizer, model_folder
+from searchparty.models.loading import Model, load_model, load_tokenizer, model_folder
 from searchparty.models.model_folders import check_model_folder
 from searchparty.models.scripted import ScriptedEngine
 from searchparty.models.types import GenerateRequest
@@ -22,11 +22,16 @@ from searchparty.training.judge import judge_prompt
 from searchparty.training.playing import load_stage_questions, team_options, team_recipe
 from searchparty.training.recipe import EvalStage, RLStage, SFTStage, StageSpec, TrainRecipe
 from searchparty.training.teacher import check_same_tokenizer
+from searchparty.training.trackers import check_trackers
 
 
 def check_recipe(recipe: TrainRecipe) -> None:
     """Raises UserError with one line for every fault of every stage, each naming its place in the recipe."""
     faults: list[str] = []
+    try:
+        check_trackers(recipe.trackers)
+    except UserError as error:
+        faults += [f"trackers: {line}" for line in error.lines]
     origins: dict[str, ModelSpec] = {}
     for name, spec in recipe.stages.items():
         for place, check in _checks(name, spec, recipe, origins):
@@ -76,9 +81,14 @@ def _questions(spec: StageSpec) -> None:
     count = len(load_stage_questions(spec))
     if isinstance(spec, RLStage):
         if count < spec.questions_per_step:
-            raise UserError(f"questions_per_step is {spec.questions_per_step}, but {spec.questions} has {count} questions")
+            raise UserError(
+                f"questions_per_step is {spec.questions_per_step}, but {spec.questions} gives {count} questions; lower it"
+            )
         if spec.development is not None:
-            load_stage_questions(spec.development)
+            try:
+                load_stage_questions(spec.development)
+            except UserError as error:
+                raise UserError(*(f"development: {line}" for line in error.lines)) from None
 
 
 class _NoModels(Models):
@@ -101,21 +111,61 @@ def _team(spec: StageSpec, team: TeamSpec) -> None:
 
 
 def _models(spec: StageSpec, origins: Mapping[str, ModelSpec]) -> None:
-    """The folders of policy and teacher, and whether their tokenizers agree."""
+    """The files of every model, and whether the tokenizers that must agree do."""
     policy = _origin(spec.policy, origins)
     trained = not isinstance(spec, EvalStage)
-    if trained and policy.spec.startswith(("scripted:", "http://", "https://")):
-        raise UserError(f"policy: {policy.spec} cannot be trained, only a model that runs in this process; give a model folder")
-    if policy.spec.startswith("stage:"):
-        return  # named as a fault already
-    if not policy.spec.startswith(("scripted:", "http://", "https://")):
-        check_model_folder(model_folder(policy.spec))
-    teacher = getattr(spec, "teacher", None)
-    if teacher is not None:
-        teacher = _origin(teacher, origins)
+    faults = []
+    for key, model in _other_models(spec):
+        try:
+            _check_there(model)
+        except UserError as error:
+            faults += [f"{key}: {line}" for line in error.lines]
+    if trained and _elsewhere(policy):
+        faults.append(f"policy: {policy.spec} cannot be trained, only a model that runs in this process; give a model folder")
+    elif not policy.spec.startswith("stage:"):  # such a reference was named as a fault already
+        try:
+            _check_there(policy)
+            if trained:
+                _check_tokenizers(spec, policy, origins)
+        except UserError as error:
+            faults += error.lines
+    if faults:
+        raise UserError(*faults)
+
+
+def _elsewhere(model: ModelSpec) -> bool:
+    """Whether a model has no files here: a script or an endpoint."""
+    return model.spec.startswith(("scripted:", "http://", "https://"))
+
+
+def _check_there(model: ModelSpec) -> None:
+    if model.spec.startswith("scripted:"):
+        load_model(model.spec)
+    elif not _elsewhere(model):
+        check_model_folder(model_folder(model.spec))
+
+
+def _other_models(spec: StageSpec) -> Iterator[tuple[str, ModelSpec]]:
+    """The models that a stage names besides policy and teacher, with their keys."""
+    if isinstance(spec, SFTStage) and not spec.expert.spec.startswith("stage:"):
+        yield "expert", spec.expert
+    if isinstance(spec, RLStage) and spec.judge is not None:
+        yield "judge.model", spec.judge.model
+    for role, own in spec.roles.items():
+        if own.model is not None:
+            yield f"roles.{role}.model", own.model
+
+
+def _check_tokenizers(spec: StageSpec, policy: ModelSpec, origins: Mapping[str, ModelSpec]) -> None:
+    """Whether who teaches by tokens has the policy's."""
+    for part in ("teacher", "expert"):
+        named = getattr(spec, part, None)
+        model = None if named is None else _origin(named, origins)
+        if model is None or model.spec.startswith("stage:") or (part == "expert" and model.spec.startswith("scripted:")):
+            continue
         student = load_tokenizer(policy.spec)
-        if student is not None and not teacher.spec.startswith("stage:"):
-            check_same_tokenizer(student, load_tokenizer(teacher.spec, teacher.tokenizer), teacher.spec)
+        assert student is not None
+        check_same_tokenizer(student, load_tokenizer(model.spec, model.tokenizer), model.spec, part)
 
 
 def _credit(spec: RLStage) -> None:
@@ -131,6 +181,17 @@ def _credit(spec: RLStage) -> None:
         for role in roles
         if role not in plan
     ]
+    if spec.judge is not None:
+        faults += [
+            f"judge.roles: the team {spec.team.name} has no role {role}; its roles are {', '.join(roles)}"
+            for role in spec.judge.roles
+            if role not in roles
+        ]
+        faults += [
+            f"credit.roles.{role}: asks for the judge's score, but judge.roles is {', '.join(spec.judge.roles)}; add {role}"
+            for role, credit in plan.items()
+            if "judge" in credit.rewards.given and role not in spec.judge.roles
+        ]
     for role, credit in plan.items():
         estimator = credit.estimator
         if credit.learns and role in spec.roles and spec.roles[role].model is not None:
@@ -160,16 +221,22 @@ def _budget(spec: RLStage) -> None:
     course = spec.learner.schedule
     total = spec.steps * spec.learner.minibatches
     if course.kind != "constant" and course.warmup_steps >= total:
-        raise UserError(f"learner.schedule.warmup_steps: {course.warmup_steps}, but the stage has {total} optimizer steps")
+        raise UserError(
+            f"learner.schedule.warmup_steps is {course.warmup_steps}, but the stage has {total} optimizer steps (steps × "
+            "minibatches); lower it"
+        )
 
 
 def _baseline(spec: EvalStage, recipe: TrainRecipe) -> None:
     other = recipe.stages.get(str(spec.baseline))
     if not isinstance(other, EvalStage):
         there = ", ".join(name for name, stage in recipe.stages.items() if isinstance(stage, EvalStage))
-        raise UserError(f"baseline: no eval stage named {spec.baseline}; there are: {there}")
+        raise UserError(f"baseline: no eval stage named {spec.baseline}; there are: {there}; choose one of them")
     if (other.questions, other.limit, other.format) != (spec.questions, spec.limit, spec.format):
-        raise UserError(f"baseline: {spec.baseline} asks other questions, so the two cannot be paired")
+        raise UserError(
+            f"baseline: {spec.baseline} asks other questions, so the two cannot be paired; give both the same questions, "
+            "format and limit"
+        )
 
 
 def _origin(model: ModelSpec, origins: Mapping[str, ModelSpec]) -> ModelSpec:

@@ -158,7 +158,7 @@ async def _expert_signals(name: str, spec: SFTStage, seed: int, listener: TrainL
 def _expert(spec: ModelSpec, chat: ChatFormat) -> Model:
     """The expert, over the policy's tokens: a script speaks with them, a model must have them."""
     if not spec.spec.startswith("scripted:"):
-        check_same_tokenizer(chat.tokenizer, load_tokenizer(spec.spec, spec.tokenizer), spec.spec)
+        check_same_tokenizer(chat.tokenizer, load_tokenizer(spec.spec, spec.tokenizer), spec.spec, "expert")
         return load_model(**spec.model_dump())
     scripted = load_model(spec.spec)
     assert isinstance(scripted.engine, ScriptedEngine)

@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any
 
 from searchparty.config.recipe import ModelSpec, RoleSpec, TeamRecipe, TeamSpec
-from searchparty.errors import UserError
 from searchparty.evaluation.run import load_scorable
 from searchparty.evaluation.staging import Models
 from searchparty.models.loading import Model
@@ -64,10 +63,5 @@ def temperatures(stage: PlayedStage, roles: Mapping[str, Any]) -> dict[str, floa
 
 
 def load_stage_questions(stage: Any) -> list[Question]:
-    """The questions that a stage, or its development part, names, every one with golden answers. Raises UserError."""
-    questions, _ = load_scorable(stage.questions, stage.format, stage.limit)
-    keys = [question.key for question in questions]
-    if len(set(keys)) != len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise UserError(f"{stage.questions}: {twice} is there twice, so groups would mix two questions; remove one")
-    return questions
+    """The questions that a stage, or its development part, names: each once, with golden answers. Raises UserError."""
+    return load_scorable(stage.questions, stage.format, stage.limit)[0]

@@ -7,10 +7,11 @@ otherwise.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from searchparty.config.load import merged
 from searchparty.config.recipe import ModelChoice, RetrieverSpec, RoleSpec, SamplingSpec, Strict, TeamChoice
@@ -28,7 +29,7 @@ def _plan_by_name(value: Any) -> Any:
     if not isinstance(name, str):
         return value
     if name not in PLANS:
-        raise ValueError(f"no plan named {name}; ready-made ones: {', '.join(PLANS)}; or write one out under roles")
+        raise ValueError(f"no plan named {name}; ready-made ones: {', '.join(PLANS)}; or write one out under credit.roles")
     if isinstance(value, str):
         return PLANS[name]
     changes = {key: change for key, change in value.items() if key != "extends"}
@@ -265,12 +266,25 @@ class TrainRecipe(Strict):
         if not isinstance(defaults, Mapping):
             return document
         kinds: dict[Any, type[PlayedStage]] = {"sft": SFTStage, "rl": RLStage, "eval": EvalStage}
-        every = {key for stage in kinds.values() for key in stage.model_fields}
-        if unknown := sorted(set(defaults) - every):
-            raise ValueError(f"defaults.{unknown[0]}: no stage has such a key")
         spread = {}
         for name, stage in stages.items():
             kind = kinds.get(stage.get("kind")) if isinstance(stage, Mapping) else None
             own = {key: value for key, value in defaults.items() if kind is not None and key in kind.model_fields}
             spread[name] = merged(own, stage) if kind is not None else stage
-        return {**document, "defaults": {}, "stages": spread}
+        every = {key for stage in kinds.values() for key in stage.model_fields}
+        unknown = {key: value for key, value in defaults.items() if key not in every}
+        return {**document, "defaults": unknown, "stages": spread}
+
+    @field_validator("defaults")
+    @classmethod
+    def _defaults_are_for_some_stage(cls, left: dict[str, Any]) -> dict[str, Any]:
+        """Refuse what was written into no stage."""
+        every = list(dict.fromkeys(key for kind in (SFTStage, RLStage, EvalStage) for key in kind.model_fields))
+        lines = []
+        for key in left:
+            near = get_close_matches(key, every, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(every)}"
+            lines.append(f"no stage has a key {key}; {hint}")
+        if lines:
+            raise ValueError("\n".join(lines))
+        return left

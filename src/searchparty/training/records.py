@@ -125,8 +125,11 @@ def write_step(folder: Path, record: StepRecord) -> None:
     with atomic_output(files.episodes, "wb") as stream:
         for episode in record.episodes:
             stream.write(orjson.dumps(episode, option=orjson.OPT_APPEND_NEWLINE))
+    # In memory first: a zip file that fails half-way complains on stderr when it is thrown away.
+    arrays = io.BytesIO()
+    np.savez_compressed(arrays, allow_pickle=False, **_arrays(record))
     with atomic_output(files.arrays, "wb") as stream:
-        np.savez_compressed(stream, allow_pickle=False, **_arrays(record))
+        stream.write(arrays.getbuffer())
     with atomic_output(files.facts, "wb") as stream:
         stream.write(orjson.dumps(_facts(record), option=orjson.OPT_INDENT_2))
 

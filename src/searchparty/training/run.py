@@ -24,6 +24,7 @@ from searchparty.training.recipe import EvalStage, RLStage, StageSpec, TrainReci
 from searchparty.training.report import write_report
 from searchparty.training.rl import open_rl
 from searchparty.training.run_directory import MetricsLog, TrainDirectory
+from searchparty.training.trackers import tracked
 
 
 async def train(
@@ -55,21 +56,22 @@ async def train(
             run.begin(recipe, environment)
         metrics = MetricsLog(run.metrics_file)
         metrics.keep(lambda line: True)  # a torn last line goes
-        made: dict[str, Path] = {}
-        for number, (name, spec) in enumerate(recipe.stages.items(), start=1):
-            place = run.stage(name)
-            if not place.result.is_file():
-                _forget_later_stages(run, list(recipe.stages)[number:], metrics)
-                seed = derived_seed(recipe.seed, name)
-                resolved = resolve_references(spec, made)
-                try:
-                    result = await _carry_out(run, name, resolved, seed, metrics, hears, resume)
-                except UserError as error:
-                    raise UserError(*[f"stages.{name}: {line}" for line in error.lines]) from error
-                write_json(place.result, {"format": 1, "number": number, "kind": spec.kind, **result})
-            model = read_json(place.result, lambda value: value.get("model"))
-            if model is not None:
-                made[name] = run.path / str(model)
+        with tracked(run.path, recipe, metrics, hears.on_message):
+            made: dict[str, Path] = {}
+            for number, (name, spec) in enumerate(recipe.stages.items(), start=1):
+                place = run.stage(name)
+                if not place.result.is_file():
+                    _forget_later_stages(run, list(recipe.stages)[number:], metrics)
+                    seed = derived_seed(recipe.seed, name)
+                    resolved = resolve_references(spec, made)
+                    try:
+                        result = await _carry_out(run, name, resolved, seed, metrics, hears, resume)
+                    except UserError as error:
+                        raise UserError(*[f"stages.{name}: {line}" for line in error.lines]) from error
+                    write_json(place.result, {"format": 1, "number": number, "kind": spec.kind, **result})
+                model = read_json(place.result, lambda value: value.get("model"))
+                if model is not None:
+                    made[name] = run.path / str(model)
         write_report(run, recipe)
     return run
 

@@ -9,6 +9,7 @@
     stages/NAME/result.json      written when the stage is done: which checkpoint is its model
     evaluations/NAME/            a run directory of `searchparty eval`
     report.json, report.md       the evaluations side by side
+    trackers/                    what experiment trackers were sent, and files of their own
 
 Knows paths, and who may begin or continue a run.
 """
@@ -185,6 +186,8 @@ class MetricsLog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.also: Callable[[Mapping[str, Any]], None] | None = None
+        """Told of every line after it was written."""
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """The whole lines; a torn last one is passed over."""
@@ -206,6 +209,8 @@ class MetricsLog:
                 stream.write((json.dumps(line, ensure_ascii=False) + "\n").encode())
         except OSError as error:
             raise UserError(f"{self._path}: cannot be written ({error.strerror}); make room and use --resume") from None
+        if self.also is not None:
+            self.also(line)
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, Any]:

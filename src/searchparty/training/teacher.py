@@ -91,22 +91,27 @@ def open_teacher(spec: ModelSpec, student: Tokenizer, tokens_per_pass: int) -> T
     return Teacher(PackedScorer(weights, tokens_per_pass), None, f"{spec.spec} {model_identity(folder)}")
 
 
-def check_same_tokenizer(student: Tokenizer, teacher: Tokenizer | None, name: str) -> None:
-    """Raises UserError, naming the first difference, unless both map the same tokens to the same ids and cut text alike."""
+def check_same_tokenizer(student: Tokenizer, teacher: Tokenizer | None, name: str, part: str = "teacher") -> None:
+    """Raises UserError, naming the first difference, unless both map the same tokens to the same ids and cut text alike.
+
+    Args:
+        name: of the teacher's model.
+        part: its key in the recipe, for the message.
+    """
     if teacher is None:
-        raise UserError(f"teacher {name}: its tokenizer is not known; give the folder or name under teacher.tokenizer")
+        raise UserError(f"{part} {name}: its tokenizer is not known; give the folder or name under {part}.tokenizer")
     ours, theirs = _id_map(student), _id_map(teacher)
     if ours != theirs:
         differing = sorted(token for token in ours.keys() | theirs.keys() if ours.get(token) != theirs.get(token))
         token = differing[0]
         raise UserError(
-            f"teacher {name}: has another tokenizer than the policy: {len(differing)} tokens differ, the first is {token!r} "
-            f"(policy: {ours.get(token)}, teacher: {theirs.get(token)}); choose a teacher of the policy's model family"
+            f"{part} {name}: has another tokenizer than the policy: {len(differing)} tokens differ, the first is {token!r} "
+            f"(policy: {ours.get(token)}, teacher: {theirs.get(token)}); choose a model of the policy's family"
         )
     for probe in PROBES:
         if student.encode(probe) != teacher.encode(probe):
             raise UserError(
-                f"teacher {name}: has the policy's ids, but cuts text otherwise ({probe[:30]!r}); choose a teacher with the "
+                f"{part} {name}: has the policy's ids, but cuts text otherwise ({probe[:30]!r}); choose a model with the "
                 "same tokenizer"
             )
 

@@ -1,0 +1,48 @@
+"""Differences between evaluations are paired by question and have every dataset count alike."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from searchparty.training.report import paired_difference, question_scores
+
+
+def test_a_difference_is_the_macro_mean_over_datasets_of_differences_per_question() -> None:
+    ours = {"nq": {"a": 1.0, "b": 0.5}, "world": {"c": 1.0}}
+    theirs = {"nq": {"b": 0.0, "a": 0.75}, "world": {"c": 0.0}}
+    difference, interval = paired_difference(ours, theirs)
+    assert difference == pytest.approx((0.375 + 1.0) / 2)
+    assert interval.low <= difference <= interval.high
+
+
+def test_pairing_takes_out_what_both_have_in_common() -> None:
+    """Questions differ widely in difficulty; the same gain on each of them leaves nothing uncertain."""
+    theirs = {"nq": {str(number): number / 50 for number in range(40)}}
+    ours = {"nq": {key: value + 0.1 for key, value in theirs["nq"].items()}}
+    difference, interval = paired_difference(ours, theirs)
+    assert (difference, interval.low, interval.high) == pytest.approx((0.1, 0.1, 0.1))
+
+
+def test_no_difference_has_an_interval_around_zero() -> None:
+    ours = {"nq": {str(number): float(number % 2) for number in range(40)}}
+    theirs = {"nq": {str(number): float((number + 1) % 2) for number in range(40)}}
+    difference, interval = paired_difference(ours, theirs)
+    assert difference == 0
+    assert interval.low < 0 < interval.high
+
+
+@pytest.mark.parametrize("theirs", [{"nq": {"a": 1.0}}, {"world": {"a": 1.0, "b": 1.0}}, {}])
+def test_evaluations_of_other_questions_are_not_paired(theirs: dict[str, dict[str, float]]) -> None:
+    with pytest.raises(ValueError, match="asked other questions"):
+        paired_difference({"nq": {"a": 1.0, "b": 0.0}}, theirs)
+
+
+def test_the_score_of_a_question_is_the_mean_of_its_samples(tmp_path: Path) -> None:
+    lines = [("nq", "nq/a", 1.0), ("nq", "nq/a", 0.0), ("world", "world/b", 1.0)]
+    file = tmp_path / "scores.jsonl"
+    rows = [{"dataset": dataset, "question_key": key, "exact_match": score} for dataset, key, score in lines]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert question_scores(file) == {"nq": {"nq/a": 0.5}, "world": {"world/b": 1.0}}
