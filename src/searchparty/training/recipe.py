@@ -176,6 +176,7 @@ class SFTStage(PlayedStage):
     epochs: Positive = 1
     sequences_per_step: Positive = 32
     learner: LearnerSpec = LearnerSpec()
+    checkpoint: CheckpointSpec = CheckpointSpec(every=20, keep=1)
     scorer: str = "squad"
 
 
