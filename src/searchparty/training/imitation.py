@@ -29,7 +29,7 @@ from searchparty.models.scripted import ScriptedEngine
 from searchparty.training.listening import TrainingStopped, TrainListener
 from searchparty.training.order import derived_seed
 from searchparty.training.playing import WithPolicy, load_stage_questions, team_recipe
-from searchparty.training.policy import Policy, open_policy
+from searchparty.training.policy import MODEL, Policy, open_policy
 from searchparty.training.recipe import SFTStage
 from searchparty.training.rollout import roll_out
 from searchparty.training.run_directory import MetricsLog, StageDirectory
@@ -94,7 +94,7 @@ async def imitate(
                 started, losses = time.perf_counter(), []
         last = checkpoints.latest().checkpoint
         assert last is not None
-        return {"model": f"stages/{name}/checkpoints/{last.folder.name}", "step": last.step, "score": None}
+        return {"model": f"stages/{name}/checkpoints/{last.folder.name}/{MODEL}", "step": last.step, "score": None}
     finally:
         await policy.close()
 

@@ -35,7 +35,7 @@ from searchparty.training.listening import TrainingStopped, TrainListener
 from searchparty.training.measures import batch_measures, endings, watched_shares
 from searchparty.training.order import derived_seed, questions_of_step
 from searchparty.training.playing import WithPolicy, load_stage_questions, team_recipe, temperatures
-from searchparty.training.policy import Policy, open_policy
+from searchparty.training.policy import MODEL, Policy, open_policy
 from searchparty.training.recipe import RLStage
 from searchparty.training.records import Judged, Scored, StepRecord, remove_steps, write_step
 from searchparty.training.rollout import RolledOut, roll_out
@@ -92,7 +92,7 @@ class RLTrainer:
             self._sound(alarms, step)
         best = checkpoints.best() or checkpoints.latest().checkpoint
         assert best is not None
-        return {"model": f"stages/{self.name}/checkpoints/{best.folder.name}", "step": best.step, "score": best.score}
+        return {"model": f"stages/{self.name}/checkpoints/{best.folder.name}/{MODEL}", "step": best.step, "score": best.score}
 
     async def _resume(self, checkpoints: CheckpointFolder) -> int:
         """Go back to the latest whole checkpoint and forget what lies beyond it. Returns its step, 0 if there is none."""
