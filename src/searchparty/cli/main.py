@@ -19,6 +19,7 @@ COMMANDS = {
     "eval": "run a team over questions and score it",
     "ask": "let a team answer one question while you watch",
     "score": "score a finished run again, without sampling",
+    "audit": "prove of a training run that every token was trained as its episodes say",
     "show": "read what every agent of a run saw and wrote",
     "questions": "convert, show and compare files of questions",
     "index": "build a search index over a corpus, or describe one",

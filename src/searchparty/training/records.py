@@ -10,9 +10,7 @@ after another, `_S` sequences.
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +26,7 @@ from searchparty.episodes.store import read_episodes
 from searchparty.episodes.types import Episode
 from searchparty.errors import UserError
 from searchparty.files import atomic_output, read_json
+from searchparty.training.recorded_arrays import RecordedSequence, read_arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ def write_step(folder: Path, record: StepRecord) -> None:
         for episode in record.episodes:
             stream.write(orjson.dumps(episode, option=orjson.OPT_APPEND_NEWLINE))
     with atomic_output(files.arrays, "wb") as stream:
-        np.savez_compressed(stream, **_arrays(record))
+        np.savez_compressed(stream, allow_pickle=False, **_arrays(record))
     with atomic_output(files.facts, "wb") as stream:
         stream.write(orjson.dumps(_facts(record), option=orjson.OPT_INDENT_2))
 
@@ -126,16 +125,12 @@ def read_step(folder: Path, step: int) -> StepRecord:
     """
     files = StepFiles(folder, step)
     episodes = list(read_episodes(files.episodes))
-    facts = read_json(files.facts, _check_facts)
+    facts = read_facts(files.facts)
     try:
-        with np.load(io.BytesIO(files.arrays.read_bytes()), allow_pickle=False) as loaded:
-            arrays = {name: loaded[name] for name in loaded.files}
-        signals, groups, teacher = _from_arrays(arrays)
-    except FileNotFoundError:
-        raise UserError(f"{files.arrays}: no such file; the step was not recorded whole") from None
-    except (ValueError, KeyError, TypeError, IndexError, OSError, zipfile.BadZipFile) as error:
+        signals, groups, teacher = _from_sequences(read_arrays(files.arrays))
+    except ValueError as error:
         raise UserError(f"{files.arrays}: damaged or of another version ({type(error).__name__}: {error})") from None
-    return StepRecord(step, episodes, signals, groups, facts["golden_answers"], facts["judged"], teacher, facts["scores"], facts["seed"])  # fmt: skip
+    return StepRecord(step, episodes, signals, groups, teacher=teacher, **facts)
 
 
 def _arrays(record: StepRecord) -> dict[str, NDArray[Any]]:
@@ -172,39 +167,25 @@ def _joined(parts: Sequence[Any], dtype: Any) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype)
 
 
-def _from_arrays(
-    arrays: Mapping[str, NDArray[Any]],
+def _from_sequences(
+    sequences: Sequence[RecordedSequence],
 ) -> tuple[list[Signal], dict[SequenceKey, str], dict[SequenceKey, Scored]]:
-    signals: list[Signal] = []
-    groups: dict[SequenceKey, str] = {}
-    teacher: dict[SequenceKey, Scored] = {}
-    ends = np.cumsum(arrays["lengths_S"])
-    if len(ends) and ends[-1] != len(arrays["ids_N"]):
-        raise ValueError(f"the sequences have {ends[-1]} tokens together, ids_N has {len(arrays['ids_N'])}")
-    for place, (length, end) in enumerate(zip(arrays["lengths_S"].tolist(), ends.tolist(), strict=True)):
-        own = slice(end - length, end)
-        key = SequenceKey(
-            str(arrays["question_key_S"][place]),
-            int(arrays["sample_S"][place]),
-            str(arrays["agent_S"][place]),
-            int(arrays["candidate_S"][place]),
+    """Raises ValueError if a sequence contradicts itself."""
+    signals = [
+        Signal(
+            one.key,
+            one.role,
+            one.ids_T,
+            one.trainable_T,
+            one.old_logprobs_T,
+            one.advantages_T,
+            one.weights_T,
+            one.returns_T,
         )
-        signals.append(
-            Signal(
-                key,
-                str(arrays["role_S"][place]),
-                arrays["ids_N"][own],
-                arrays["trainable_N"][own],
-                arrays["old_logprobs_N"][own],
-                arrays["advantages_N"][own],
-                arrays["weights_N"][own],
-                arrays["returns_N"][own] if "returns_N" in arrays else None,
-            )
-        )
-        groups[key] = str(arrays["group_S"][place])
-        if arrays["scored_S"][place]:
-            teacher[key] = Scored(arrays["teacher_ids_N"][own], arrays["teacher_logprobs_N"][own])
-    return signals, groups, teacher
+        for one in sequences
+    ]
+    teacher = {one.key: Scored(one.teacher_ids_T, one.teacher_logprobs_T) for one in sequences if one.scored}
+    return signals, {one.key: one.group for one in sequences}, teacher
 
 
 def _facts(record: StepRecord) -> dict[str, Any]:
@@ -222,6 +203,14 @@ def _facts(record: StepRecord) -> dict[str, Any]:
             for name, scores in record.scores.items()
         },
     }
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """What is in the facts of a step, by the names that a `StepRecord` has for it. Raises UserError if they are damaged."""
+    try:
+        return read_json(path, _check_facts)
+    except AttributeError as error:
+        raise UserError(f"{path}: not in the expected form ({error})") from None
 
 
 def _check_facts(value: Any) -> dict[str, Any]:
