@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -34,8 +35,8 @@ PER_TOKEN = {
 }  # fmt: skip
 """Arrays with an entry per token of all sequences."""
 UNREADABLE = (
-    ValueError, KeyError, TypeError, IndexError, OSError, EOFError, MemoryError, RuntimeError, struct.error, zipfile.BadZipFile,
-    zlib.error,
+    ValueError, KeyError, TypeError, IndexError, OSError, EOFError, MemoryError, RuntimeError, SyntaxError, struct.error,
+    tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """What reading a damaged archive raises."""
 
