@@ -146,6 +146,22 @@ def test_a_role_that_does_not_learn_needs_no_ids_and_may_have_no_signal() -> Non
     assert audit(replace(record, signals=signals), plan).violations[0].agent == "searcher.1"
 
 
+def test_a_role_that_does_not_learn_may_be_played_by_a_model_that_exchanges_text() -> None:
+    plan = CreditPlan(roles={**CHAINED_RL.roles, "searcher": CHAINED_RL.roles["searcher"].model_copy(update={"frozen": True})})
+    episodes = chained_episodes()
+    for episode in episodes:
+        episode.token_exact = False
+        for span in _spans(episode, "searcher.1"):
+            span.ids = span.logprobs = None
+    assert audit(credited(episodes, plan), plan).violations == []
+    found = audit(STEPS["chained"][0], CHAINED_RL)
+    assert found.violation is None
+    record = replace(STEPS["chained"][0], episodes=episodes)
+    assert str(audit(record, CHAINED_RL).violation).startswith(
+        "step 1, question nq/q1, sample 0, agent searcher.1: histories: ids"
+    )
+
+
 def test_a_candidate_of_no_tokens_has_no_signal_and_still_counts_in_its_group() -> None:
     episodes = chained_episodes()
     for episode in episodes:

@@ -26,25 +26,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Audit and print. Returns 1 at the first violation, which is named in one line."""
-    from searchparty.cli.console import make_console
     from searchparty.errors import UserError
-    from searchparty.training.audit import audit_run
 
     if not 0 <= options.tolerance < 1:
         raise UserError(f"--tolerance {options.tolerance}: must be at least 0 and below 1; 1e-6 is about eight roundings")
-    for path in _runs(options.run_directory):
-        report = audit_run(path, stage=options.stage, step=options.step, tolerance=options.tolerance)
+    proved = audit_and_print(options.run_directory, options.stage, options.step, options.tolerance)
+    return 0 if proved else 1
+
+
+def audit_and_print(path: Path, stage: str | None = None, step: int | None = None, tolerance: float = 0.0) -> bool:
+    """Audit a run or the runs of its seeds, print what was proved, and say whether everything was. See `audit_run`."""
+    from searchparty.cli.console import make_console
+    from searchparty.training.audit import audit_run
+
+    for one in _runs(path):
+        report = audit_run(one, stage=stage, step=step, tolerance=tolerance)
         if report.violation is not None:
-            print(f"searchparty: audit: {path}: {report.violation}", file=sys.stderr)
-            return 1
+            print(f"searchparty: audit: {one}: {report.violation}", file=sys.stderr)
+            return False
         console = make_console()
         console.print(audit_table(report))
-        for stage in report.stages:
-            if stage.note:
-                console.print(f"{stage.name} ({stage.kind}): {stage.note}")
-        if any(stage.proved.steps for stage in report.stages):
+        for audited in report.stages:
+            if audited.note:
+                console.print(f"{audited.name} ({audited.kind}): {audited.note}")
+        if any(audited.proved.steps for audited in report.stages):
             console.print(_summary(report))
-    return 0
+    return True
 
 
 def _runs(path: Path) -> list[Path]:

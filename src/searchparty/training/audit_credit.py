@@ -77,7 +77,7 @@ def credit_faults(
     )
     try:
         result = assign_credit(episodes, plan, evidence)
-    except (ValueError, KeyError, IndexError, UserError) as error:
+    except (ValueError, KeyError, IndexError, OverflowError, UserError) as error:
         yield Violation(Rule.CREDIT, "credit", "cannot be assigned again", f"it can: {error}")
         return
     again = {signal.key: signal for signal in result.signals}

@@ -133,6 +133,11 @@ class StepAudit:
     """In the order in which they were found: the first names the first token that breaks a rule."""
     proved: Proved
 
+    @property
+    def violation(self) -> Violation | None:
+        """The first; None if no rule is broken."""
+        return self.violations[0] if self.violations else None
+
 
 @dataclass
 class StageAudit:

@@ -198,6 +198,15 @@ def test_one_id_changed_in_an_episode_is_named(run: Path, kind: str) -> None:
     assert (where(found), found.rule) == ((SEARCHER, tokens[0]), Rule.HISTORIES)
 
 
+def test_an_id_that_no_array_can_hold_is_named(run: Path) -> None:
+    def change(episode: dict[str, Any]) -> None:
+        agent_of(episode, "searcher.2")["spans"][0]["ids"][5] = 2**62
+
+    change_episode(files_of(run, "student"), 1, change)
+    found = violation(run)
+    assert (where(found), found.rule, found.expected) == ((SEARCHER, 5), Rule.HISTORIES, str(2**62))
+
+
 def test_one_id_removed_from_an_episode_is_named(run: Path) -> None:
     def change(episode: dict[str, Any]) -> None:
         spans = agent_of(episode, "searcher.2")["spans"]
