@@ -20,7 +20,6 @@ COMMANDS = {
     "ask": "let a team answer one question while you watch",
     "train": "train a team by a recipe, stage by stage",
     "check": "check a training recipe without running it",
-    "audit": "prove that a training run learned from what was sampled, token by token",
     "score": "score a finished run again, without sampling",
     "audit": "prove of a training run that every token was trained as its episodes say",
     "show": "read what every agent of a run saw and wrote",

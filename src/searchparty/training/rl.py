@@ -183,7 +183,7 @@ class RLTrainer:
 
     def _audit(self, record: StepRecord) -> None:
         """Stop before anything is learned from a step that is not what it claims to be."""
-        violation = audit_step(record, self.spec.credit, self.scorer).violation
+        violation = audit_step(record, self.spec.credit, self.scorer, samples=self.spec.samples, first_only=True).violation
         if violation is not None:
             write_step(self.place.episodes, record)
             raise TrainingStopped(
