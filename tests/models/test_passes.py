@@ -5,12 +5,12 @@ from searchparty.models.passes import split_into_passes
 
 
 def test_prompts_of_like_length_share_a_pass_and_others_do_not() -> None:
-    assert split_into_passes([3, 40, 41, 45, 200], most_filling=10, most_tokens=1000) == [range(0, 1), range(1, 4), range(4, 5)]
+    assert split_into_passes([3, 40, 41, 45, 200], most_filling=10, most_tokens=1000) == [range(1), range(1, 4), range(4, 5)]
 
 
 def test_a_prompt_longer_than_a_pass_goes_alone() -> None:
-    assert split_into_passes([50, 50, 50], most_filling=0, most_tokens=100) == [range(0, 1), range(1, 3)]
-    assert split_into_passes([99, 300], most_filling=1000, most_tokens=100) == [range(0, 1), range(1, 2)]
+    assert split_into_passes([50, 50, 50], most_filling=0, most_tokens=100) == [range(1), range(1, 3)]
+    assert split_into_passes([99, 300], most_filling=1000, most_tokens=100) == [range(1), range(1, 2)]
 
 
 @given(st.lists(st.integers(1, 300), max_size=30).map(sorted), st.integers(0, 200), st.integers(1, 2000))

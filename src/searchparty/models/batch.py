@@ -25,8 +25,8 @@ from searchparty.models.types import Completion, FinishReason, Generated, Genera
 SCORE_LOGITS = 2**26
 """Most logits held at once while scoring: a quarter of a gibibyte in float32."""
 CPU_FILLING = 64
-"""Most filling in one pass over prompts on a CPU, in tokens: about what a further pass costs with the smallest of models. On other
-devices a pass costs as much as many more tokens, and all prompts go into one."""
+"""Most filling in one pass over prompts on a CPU, in tokens: about what a further pass costs with the smallest of models. On
+other devices a pass costs as much as many more tokens, and all prompts go into one."""
 
 
 @dataclass(eq=False)

@@ -1,4 +1,7 @@
-"""The tiny policy's transformer, and the weights that training begins with. Knows the world's syllables; nothing of training."""
+"""The tiny policy's transformer, and the weights that training begins with.
+
+Knows the syllables of the world's names; nothing of training.
+"""
 
 from __future__ import annotations
 
