@@ -6,6 +6,7 @@ Knows the plan's words and no algorithm by name. Draws nothing at random: equal 
 from __future__ import annotations
 
 import gc
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -38,9 +39,12 @@ def _assign(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evidence) -
     gathered = gather(episodes, plan, evidence)
     advantages: list[FloatArray] = [np.zeros(0, dtype=np.float32)] * len(gathered.samples)
     returns: list[FloatArray | None] = [None] * len(gathered.samples)
+    places_of: dict[str, list[int]] = {name: [] for name in plan.roles}
+    for place, sample in enumerate(gathered.samples):
+        places_of[sample.sequence.role].append(place)
     counts = {}
     for name, role in plan.roles.items():
-        places = [place for place, sample in enumerate(gathered.samples) if sample.sequence.role == name]
+        places = places_of[name]
         samples = [gathered.samples[place] for place in places]
         estimates = role.estimator.estimate(samples) if role.learns else Estimates([])
         for number, place in enumerate(places):
@@ -78,11 +82,14 @@ def _count(name: str, gathered: Gathered, samples: Sequence[Sample], estimates: 
 
 def _means(rewards: Sequence[Reward]) -> dict[str, float]:
     """Mean of each part over the sequences that have it."""
-    columns: dict[str, list[float]] = {}
+    columns: dict[str, list[float]] = defaultdict(list)
     for reward in rewards:
-        shown = {**reward.parts, "outcome": reward.outcome, "penalty": reward.penalty, "total": reward.total}
-        for part, value in shown.items():
-            columns.setdefault(part, []).append(value)
+        for part, value in reward.parts.items():
+            columns[part].append(value)
+    if rewards:
+        columns["outcome"] = [reward.outcome for reward in rewards]
+        columns["penalty"] = [reward.penalty for reward in rewards]
+        columns["total"] = [reward.total for reward in rewards]
     return {part: sum(values) / len(values) for part, values in columns.items()}
 
 

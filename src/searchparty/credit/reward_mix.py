@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pydantic import Field, model_validator
 
@@ -54,24 +55,25 @@ class RewardMix(StrictModel):
             raise ValueError(f"given: {', '.join(clash)} is computed from the episode; choose another name")
         return self
 
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Names of the parts that have a weight."""
-        own = ("exact_match", "team_result", "behaviour", "assignment")
-        return tuple(part for part in (*own, *self.given) if self.weight(part))
-
-    def weight(self, part: str) -> float:
-        """The weight of a part or of a score from outside, by its name."""
-        return self.given[part] if part in self.given else float(getattr(self, part))
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        """Part to weight, for the parts that count, the KL penalty aside."""
+        own = {
+            "exact_match": self.exact_match,
+            "team_result": self.team_result,
+            "behaviour": self.behaviour,
+            "assignment": self.assignment,
+        }
+        return {part: weight for part, weight in (own | self.given).items() if weight}
 
     def mix(self, parts: Mapping[str, float], *, well_formed: bool, divergence: float | None) -> Reward:
         """Weigh the parts.
 
         Args:
-            parts: a value for every name in `self.parts`, and for no other.
+            parts: a value for every name in `weights`, and for no other.
             divergence: of the sequence from the teacher; None if it was not scored, which costs nothing.
         """
-        outcome = sum(self.weight(part) * value for part, value in parts.items())
+        outcome = sum(weight * parts[part] for part, weight in self.weights.items())
         if not well_formed and self.invalid_format is not None:
             outcome = self.invalid_format
         shown = {**parts, "well_formed": float(well_formed)}

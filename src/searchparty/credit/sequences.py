@@ -124,7 +124,7 @@ def _side_by_side(
         if span.kind is SpanKind.ACTION:
             trainable[start:end] = True
     if logprobs_required:
-        logprobs[trainable] = np.fromiter(recorded, np.float32, len(recorded))
+        logprobs[trainable.nonzero()[0]] = np.fromiter(recorded, np.float32, len(recorded))
     return np.fromiter(ids, np.int32, len(ids)), trainable, logprobs, ends
 
 

@@ -60,7 +60,7 @@ class Signal:
                 raise ValueError(f"{self.key}: {name} has shape {array.shape}, ids_T has {length} tokens")
         said_T = np.zeros(length, dtype=np.bool_)
         for array in arrays.values():
-            said_T |= array != 0
-        if (said_T > self.trainable_T).any():
+            said_T |= array.astype(np.bool_)
+        if np.count_nonzero(said_T > self.trainable_T):
             names = ", ".join(name for name, array in arrays.items() if array[~self.trainable_T].any())
             raise ValueError(f"{self.key}: {names} is not 0 at a token that is not trainable")

@@ -7,20 +7,18 @@ Answerer's). Never by question text, position or shape.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from searchparty.episodes.types import Episode, Span, Transcript
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class EpisodeGroup:
+class EpisodeGroup(NamedTuple):
     """Episodes of one question."""
 
     question_key: str
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class CandidateGroup:
+class CandidateGroup(NamedTuple):
     """Candidates of one call of one agent in one episode."""
 
     question_key: str
