@@ -51,6 +51,23 @@ def test_the_last_ones_and_the_best_are_kept(tmp_path):
     assert folder.best().step == 5
 
 
+def test_a_run_that_went_back_keeps_what_it_saves_and_not_what_lies_beyond(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep_last=1)
+    damaged = folder.save(10, write_text("ten")).folder
+    (damaged / "data.txt").write_text("t")
+    folder.save(7, write_text("seven"))
+    assert names(folder) == ["step-000007"]
+    assert folder.latest().checkpoint.step == 7
+
+
+def test_a_damaged_checkpoint_is_not_the_best_and_neither_is_one_whose_score_is_not_a_number(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep_last=3)
+    folder.save(1, write_text("one"), score=0.3)
+    folder.save(2, write_text("two"), score=float("nan"))
+    (folder.save(3, write_text("three"), score=0.9).folder / "data.txt").write_text("th")
+    assert folder.best().step == 1
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [

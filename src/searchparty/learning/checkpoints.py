@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -49,6 +50,7 @@ class Found:
 class CheckpointFolder:
     """The checkpoints of one run in `path`: the last `keep_last` are kept, and the one with the best score.
 
+    Those of later steps than the one being saved are what a run left that has gone back to an earlier step: they are removed.
     One process at a time may save.
     """
 
@@ -89,7 +91,7 @@ class CheckpointFolder:
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
-        self._remove_old()
+        self._remove_old(step)
         return Checkpoint(final, step, score)
 
     def latest(self) -> Found:
@@ -103,30 +105,34 @@ class CheckpointFolder:
         return Found(None, [f"{line}; no earlier checkpoint is whole" for line in skipped])
 
     def best(self) -> Checkpoint | None:
-        """The checkpoint with the highest score, of equals the later; None if none has a score."""
-        scored = [checkpoint for checkpoint in self._readable() if checkpoint.score is not None]
-        return max(scored, key=lambda checkpoint: (checkpoint.score, checkpoint.step), default=None)
+        """The whole checkpoint with the highest score, of equals the later; None if none has a score."""
+        return next((checkpoint for checkpoint in self._by_score() if check(checkpoint.folder) is None), None)
 
     def _folders(self) -> list[Path]:
         """Folders of checkpoints, whole or not, by step."""
         if not self.path.is_dir():
             return []
         named = [folder for folder in self.path.iterdir() if re.fullmatch(r"step-\d{6,}", folder.name)]
-        return sorted(named, key=lambda folder: int(folder.name.removeprefix("step-")))
+        return sorted(named, key=_step_of)
 
-    def _readable(self) -> list[Checkpoint]:
-        checkpoints = []
+    def _by_score(self) -> list[Checkpoint]:
+        """Those with a score, the best first. Goes by their manifests; the other files are not read, which would take long."""
+        scored: list[tuple[float, int, Checkpoint]] = []
         for folder in self._folders():
             try:
-                checkpoints.append(_read(folder))
+                checkpoint = _read(folder)
             except (OSError, ValueError, KeyError, TypeError):
                 continue
-        return checkpoints
+            if checkpoint.score is not None and not math.isnan(checkpoint.score):
+                scored.append((checkpoint.score, checkpoint.step, checkpoint))
+        return [checkpoint for *_, checkpoint in sorted(scored, key=lambda one: one[:2], reverse=True)]
 
-    def _remove_old(self) -> None:
-        best = self.best()
-        for folder in self._folders()[: -self.keep_last]:
-            if best is None or folder != best.folder:
+    def _remove_old(self, saved_step: int) -> None:
+        kept = {checkpoint.folder for checkpoint in self._by_score()[:1]}
+        folders = self._folders()
+        kept.update([folder for folder in folders if _step_of(folder) <= saved_step][-self.keep_last :])
+        for folder in folders:
+            if folder not in kept:
                 self._remove(folder)
 
     def _remove(self, folder: Path) -> None:
@@ -157,6 +163,10 @@ def check(folder: Path) -> str | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return f"has no readable {MANIFEST}"
     return None
+
+
+def _step_of(folder: Path) -> int:
+    return int(folder.name.removeprefix("step-"))
 
 
 def _read(folder: Path) -> Checkpoint:
