@@ -88,6 +88,13 @@ def test_no_token_of_one_sequence_changes_another_in_the_same_row():
     assert all(np.array_equal(a, b) for a, b in zip(before[1:], after[1:], strict=True))
 
 
+def test_a_sequence_that_is_given_twice_is_measured_twice():
+    one, other = signals(2)
+    first, _, again = Learner(tiny_model(), settings()).logprobs([one, other, one])
+    assert first.any()
+    assert np.array_equal(first, again)
+
+
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_checkpointing_changes_no_gradient(share):
     gradients = []

@@ -42,6 +42,8 @@ class PackedRow(Generic[Item]):
     """
 
     sequences: Sequence[Item]
+    places: Sequence[int]
+    """Where each of them stands in what was packed."""
     selections: Sequence[NDArray[np.int64]]
     """For each sequence the indices of its selected tokens, ascending."""
     ids_T: torch.Tensor
@@ -91,10 +93,13 @@ def pack(
             raise ValueError(f"{sequence.key}: its first token is to be trained, but nothing precedes it")
     used = [place for place, indices in enumerate(chosen) if len(indices)]
     rows = fill_rows([int(chosen[place][-1]) for place in used], token_budget)
-    return [_row([sequences[used[i]] for i in row], [chosen[used[i]] for i in row], device) for row in rows]
+    return [_row(sequences, chosen, [used[index] for index in row], device) for row in rows]
 
 
-def _row(sequences: list[Item], selections: list[NDArray[np.int64]], device: torch.device) -> PackedRow[Item]:
+def _row(
+    packed: Sequence[Item], chosen: Sequence[NDArray[np.int64]], places: Sequence[int], device: torch.device
+) -> PackedRow[Item]:
+    sequences, selections = [packed[place] for place in places], [chosen[place] for place in places]
     lengths = [int(indices[-1]) for indices in selections]
     bounds = np.concatenate([[0], np.cumsum(lengths)])
     ids = np.concatenate([sequence.ids_T[:length] for sequence, length in zip(sequences, lengths, strict=True)])
@@ -107,6 +112,7 @@ def _row(sequences: list[Item], selections: list[NDArray[np.int64]], device: tor
 
     return PackedRow(
         sequences=sequences,
+        places=places,
         selections=selections,
         ids_T=tensor(ids),
         positions_T=tensor(positions),

@@ -144,16 +144,14 @@ class Learner:
         """Log-probabilities and values (0 without a critic) at the selected tokens, without gradient."""
         logprobs = [np.zeros(len(sequence.ids_T), np.float32) for sequence in sequences]
         values = [array.copy() for array in logprobs]
-        place_of = {id(sequence): place for place, sequence in enumerate(sequences)}
         rows = pack(sequences, select, self.settings.tokens_per_pass, self._packed.device)
         with self._running(sequences, select), torch.no_grad():
             for row in rows:
-                places = [place_of[id(sequence)] for sequence in row.sequences]
                 hidden = self._packed.hidden(row)
-                for place, array in zip(places, row.scatter(self._logprobs(row, hidden)[0]), strict=True):
+                for place, array in zip(row.places, row.scatter(self._logprobs(row, hidden)[0]), strict=True):
                     logprobs[place] = array
                 if self.critic is not None:
-                    for place, array in zip(places, row.scatter(self.critic.values(row, hidden)), strict=True):
+                    for place, array in zip(row.places, row.scatter(self.critic.values(row, hidden)), strict=True):
                         values[place] = array
         return logprobs, values
 

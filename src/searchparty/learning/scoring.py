@@ -29,13 +29,12 @@ class PackedScorer:
     def logprobs(self, sequences: Sequence[Packable]) -> list[FloatArray]:
         """Log-probabilities at temperature 1 of the trainable tokens, 0 elsewhere: one array [T] per sequence."""
         arrays = [np.zeros(len(sequence.ids_T), np.float32) for sequence in sequences]
-        place_of = {id(sequence): place for place, sequence in enumerate(sequences)}
         with memory_advice(self._tokens_per_pass, 1.0), self._packed.active(), torch.no_grad():
             for row in pack(sequences, _trainable, self._tokens_per_pass, self._packed.device):
                 hidden = self._packed.hidden(row)
                 logprobs, _ = token_logprobs(hidden, self._packed.head.weight, row.target_N, None)
-                for sequence, array in zip(row.sequences, row.scatter(logprobs), strict=True):
-                    arrays[place_of[id(sequence)]] = array
+                for place, array in zip(row.places, row.scatter(logprobs), strict=True):
+                    arrays[place] = array
         return arrays
 
 
