@@ -161,6 +161,7 @@ def test_a_gradient_is_clipped_to_the_norm_and_reported_as_it_was():
     ("spoil", "what"),
     [
         (lambda one: one.advantages_T.__setitem__(-1, np.nan), "loss"),
+        (lambda one: one.weights_T.__setitem__(-1, np.nan), "loss"),
         (lambda one: one.old_logprobs_T.__setitem__(-1, -np.inf), "sampler's log-probability"),
     ],
 )

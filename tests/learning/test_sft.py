@@ -6,6 +6,7 @@ from learning_factories import settings, tiny_model
 
 from playing import Lines, good_lines, play_lines
 from searchparty.episodes.types import SpanKind
+from searchparty.learning.faults import NothingToLearn
 from searchparty.learning.learner import Learner
 from searchparty.learning.losses import CrossEntropy
 from searchparty.learning.sft import cross_entropy, fit, imitation_signals, weigh
@@ -71,3 +72,8 @@ def test_training_on_episodes_lowers_the_cross_entropy_on_others():
     assert reports[-1].dev_loss < start / 2
     assert reports[-1].train_loss < reports[0].train_loss
     assert reports[0].optimizer_steps == len(signals)
+
+
+def test_nothing_to_imitate_is_said_so():
+    with pytest.raises(NothingToLearn, match="no sequence to imitate"):
+        fit(Learner(tiny_model(), settings(minibatches=1), CrossEntropy()), [], epochs=1, sequences_per_step=4)

@@ -85,11 +85,12 @@ def row_loss(
         importance = truncated_importance(old, sampler, settings.importance_cap)
     advantages = row.gather(lambda example: example.advantages_T)
     costs = objective(logprobs_N, entropies_N, TokenTargets(old, advantages, importance))
+    weighted_N = weights * costs.loss_N
     checks = {
         "sampler's log-probability": sampler,
         "old log-probability": old,
         "log-probability": logprobs_N,
-        "loss": costs.loss_N,
+        "loss": weighted_N,
     }
     loss_N = costs.loss_N
     numbers = {}
@@ -104,7 +105,7 @@ def row_loss(
     sums.add(
         role_indices(row, sums),
         tokens=torch.ones_like(weights),
-        loss=weights * costs.loss_N,
+        loss=weighted_N,
         ratio=costs.ratio_N,
         clipped=costs.clipped_N,
         entropy=entropies_N,

@@ -37,7 +37,7 @@ class NonFinite(LearningFault):
 
 
 class NothingToLearn(LearningFault):
-    """No sequence of the update has a token with weight."""
+    """There is no sequence with a token that has weight."""
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from searchparty.credit.sequences import agent_sequences, last_turn_taken
 from searchparty.credit.types import Signal
 from searchparty.episodes.types import Episode, Span, SpanKind, Transcript
 from searchparty.learning.batches import split_minibatches
+from searchparty.learning.faults import NothingToLearn
 from searchparty.learning.learner import Learner
 
 Keep = Callable[[Episode, Transcript, Span], bool]
@@ -79,7 +80,12 @@ def fit(
     Args:
         learner: with the objective `CrossEntropy` and the setting `minibatches=1`: each step here is one update.
         on_epoch: told after each epoch; an exception raised in it ends the training.
+
+    Raises:
+        NothingToLearn: if there is no training sequence. Otherwise as `Learner.update`.
     """
+    if not train:
+        raise NothingToLearn("there is no sequence to imitate")
     reports = []
     for epoch in range(1, epochs + 1):
         losses = []
