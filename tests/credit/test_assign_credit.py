@@ -17,7 +17,8 @@ from searchparty.credit.plan import CreditPlan, RoleCredit
 from searchparty.credit.plans import CHAINED_RL, MULTIAGENT_OPD
 from searchparty.credit.sequences import token_sequences
 from searchparty.credit.types import Signal
-from searchparty.errors import UserError
+from searchparty.episodes.types import Call
+from searchparty.errors import Failure, FailureKind, UserError
 
 EPISODES = [
     hierarchical(0, [RIGHT, WRONG], "q1"),
@@ -141,3 +142,12 @@ def test_the_critics_targets_reach_the_signal() -> None:
         assert signal.returns_T is not None
         assert set(signal.returns_T[signal.trainable_T].tolist()) == {1.0}
         assert set(signal.advantages_T[signal.trainable_T].tolist()) == {0.75}
+
+
+def test_an_answering_agent_whose_last_call_failed_earns_nothing_for_the_turn_before() -> None:
+    episode = chained(0, [RIGHT, WRONG])
+    transcript = episode.transcript("answerer.1")
+    failed = Failure("model", FailureKind.CONTEXT_OVERFLOW, "full")
+    transcript.calls.append(Call(9, 0, 2, 1.0, 1.0, 0, 5, 0.0, failure=failed))
+    found = assign_credit([episode], CHAINED_RL, judge(episode)).roles["answerer"].rewards
+    assert (found["exact_match"], found["well_formed"], found["total"]) == (0.0, 1.0, 0.0)

@@ -106,7 +106,7 @@ def _gather_sequence(gathered: Gathered, sequence: TokenSequence, worth: _Worth)
         gathered.findings.append(_non_finite(sequence, "log-probabilities of the sampling policy"))
     teacher_T = aligned(evidence.teacher_logprobs, sequence, "the teacher's log-probabilities") if role.needs_teacher else None
     if teacher_T is not None and not is_finite(teacher_T, sequence):
-        gathered.findings.append(_non_finite(sequence, "log-probabilities of the teacher"))
+        gathered.findings.append(_non_finite(sequence, "log-probabilities of the teacher", "it counts as not scored"))
         teacher_T = None
     values_T = aligned(evidence.values, sequence, "the critic's values") if role.estimator.needs_values else None
     if values_T is not None and not is_finite(values_T, sequence):
@@ -168,5 +168,5 @@ def _planned(plan: CreditPlan, episode: Episode, transcript: Transcript) -> Role
     return role
 
 
-def _non_finite(sequence: TokenSequence, what: str) -> Finding:
-    return Finding(FindingKind.NON_FINITE, sequence.role, f"{what} are not all finite; it is left out", sequence.key)
+def _non_finite(sequence: TokenSequence, what: str, consequence: str = "it is left out") -> Finding:
+    return Finding(FindingKind.NON_FINITE, sequence.role, f"{what} are not all finite; {consequence}", sequence.key)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from pydantic import Field, model_validator
 
@@ -55,7 +54,7 @@ class RewardMix(StrictModel):
             raise ValueError(f"given: {', '.join(clash)} is computed from the episode; choose another name")
         return self
 
-    @cached_property
+    @property
     def weights(self) -> dict[str, float]:
         """Part to weight, for the parts that count, the KL penalty aside."""
         own = {

@@ -34,8 +34,8 @@ class JudgedCandidate(Protocol):
 
 
 def exact_match(candidates: Sequence[JudgedCandidate], candidate: int) -> float:
-    """c_ij of one candidate: the Answerer's reward."""
-    return float(candidates[candidate].exact_match)
+    """c_ij of one candidate: the Answerer's reward. 0.0 if nothing was judged, because the last call gave no answer."""
+    return float(candidates[candidate].exact_match) if candidates else 0.0
 
 
 def team_result(candidates: Sequence[JudgedCandidate]) -> float:
@@ -68,9 +68,9 @@ def is_well_formed(episode: Episode, transcript: Transcript, candidates: Sequenc
     """Whether an agent's last turn holds a well-formed action.
 
     For the answering agent each candidate is judged by itself. Any other agent goes by the problem recorded for its turn,
-    which is that of its first candidate.
+    which is that of its first candidate; so does an answering agent whose last call failed, which has no candidates.
     """
-    if transcript.agent == episode.answering_agent:
+    if transcript.agent == episode.answering_agent and candidates:
         return candidates[candidate].problem is None
     return transcript.problem is None
 
