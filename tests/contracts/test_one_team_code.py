@@ -63,13 +63,15 @@ MAY_IMPORT = {
     "config": set(),
     "questions": set(),
     "retrieval": set(),
-    "models": {"world"},  # one lazy import: a script that knows a generated world is named by the world's folder
+    "models": {"world", "tiny"},  # lazy imports: a script that knows a world is named by its folder; `tiny` is shipped
     "episodes": set(),
     "teams": {"questions", "retrieval", "models", "episodes"},
     "world": {"questions", "retrieval", "models", "teams"},
     "credit": {"episodes", "teams"},
     "learning": {"credit", "models", "episodes", "teams"},
     "evaluation": {"config", "questions", "retrieval", "models", "episodes", "teams", "world"},
+    "training": {"config", "questions", "retrieval", "models", "episodes", "teams", "credit", "learning", "evaluation"},
+    "tiny": {"questions", "retrieval", "models", "episodes", "teams", "world", "credit", "learning", "evaluation"},
 }
 """Room to the rooms that it may import. `errors`, `files` and `http_calls` are open to all; `cli` and `demo` may import all."""
 

@@ -157,7 +157,8 @@ def test_a_warm_up_longer_than_the_stage_and_candidates_of_the_team_are_refused(
     )
     assert lines == [
         "stages.teacher: team.candidates: give it as candidates of the stage; evaluations always sample one",
-        "stages.teacher: learner.schedule.warmup_steps is 4, but the stage has 4 optimizer steps (steps × minibatches); lower it",
+        "stages.teacher: learner.schedule.warmup_steps is 4, but the stage has 4 optimizer steps (steps × minibatches); "
+        "lower it",
     ]
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playing import good_lines, play_lines, scripted_model
 
+from playing import good_lines, play_lines, scripted_model
 from searchparty.credit.types import SequenceKey
 from searchparty.episodes.types import Episode
 from searchparty.errors import Failure, FailureKind, UserError

@@ -1,4 +1,4 @@
-"""The comparisons and ablations of the paper, one step each: every role learns from what its plan says and from nothing else."""
+"""The comparisons and ablations of the paper, one step each: every role learns from what its plan says."""
 
 from __future__ import annotations
 

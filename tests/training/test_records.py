@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playing import good_lines, play_lines
 
+from playing import good_lines, play_lines
 from searchparty.credit.types import SequenceKey, Signal
 from searchparty.errors import UserError
 from searchparty.teams.chained import Chained

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playing import PARIS, FixedRetriever, cast_for, good_lines, scripted_model
 
+from playing import PARIS, FixedRetriever, cast_for, good_lines, scripted_model
 from searchparty.config.recipe import TeamRecipe
 from searchparty.episodes.types import Episode, StopReason
 from searchparty.errors import Failure, FailureKind
