@@ -1,116 +1,125 @@
-"""The demo: four teams answer bundled real questions over bundled real passages with a small real language model.
+"""The demo: both stages of MultiAgent-OPD on a laptop, from a bare start to held-out numbers and an audit.
 
     python -m searchparty.demo --output runs/demo
 
-It prints the commands that do the same, the questions once chosen. SmolLM2-135M is about the smallest model that can follow
-the teams' formats at all, and the numbers are what it earns.
+It makes a small world of questions and passages, trains the tiny policy by `recipes/world-demo.yaml`, evaluates it before and
+after on held-out questions, and proves from the record that what was trained on is what was sampled. It prints the commands
+that do the same one by one.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
 from searchparty.cli.console import make_console
 from searchparty.cli.interruption import run_until_interrupted
-from searchparty.cli.progress import EpisodeProgress
-from searchparty.config.recipe import EvalRecipe
+from searchparty.cli.report_table import report_table
+from searchparty.cli.train_progress import TrainProgress
+from searchparty.config.load import load_recipe
 from searchparty.episodes.picture import draw_episode
 from searchparty.errors import UserError
-from searchparty.evaluation.run import evaluate
 from searchparty.evaluation.run_directory import RunDirectory
-from searchparty.evaluation.staging import Models
-from searchparty.evaluation.summary import RunSummary
-from searchparty.evaluation.table import team_tables
-from searchparty.questions import read_questions, sample_corpus, sample_questions, write_questions
-from searchparty.questions.types import Question
 from searchparty.retrieval.bm25 import BM25Index
-from searchparty.teams.registry import BUILT_IN
+from searchparty.training.checking import check_recipe
+from searchparty.training.listening import TrainingStopped
+from searchparty.training.recipe import TrainRecipe
+from searchparty.training.report import Compared, read_report
+from searchparty.training.run import train
+from searchparty.training.run_directory import TrainDirectory
+from searchparty.world import WorldParameters, make_world, write_world
+from searchparty.world.storing import CORPUS_FILE
 
-PASSAGE_CHARACTERS = 300
-"""Passages are cut here in the demo, to keep reading quick on two cores."""
-
-
-def choose_questions(count: int) -> list[Question]:
-    """The first questions of each bundled dataset, as many of each as possible."""
-    by_dataset: dict[str, list[Question]] = {}
-    for question in read_questions(sample_questions()):
-        by_dataset.setdefault(question.dataset, []).append(question)
-    rounds = zip(*by_dataset.values(), strict=False)
-    return [question for one_of_each in rounds for question in one_of_each][:count]
+WORLD = Path("runs/world")
+WORLD_SEED = 5
 
 
-async def run_teams(output: Path, model: str, count: int) -> list[RunSummary]:
-    """Build the index if it is not there, then evaluate each built-in team on the same questions."""
-    console = make_console()
-    index, questions = output / "index", output / "questions.jsonl"
-    write_questions(questions, choose_questions(count))
-    if not index.exists():
-        console.print(f"$ searchparty index build {sample_corpus()} -o {index}", style="bold", soft_wrap=True)
-        BM25Index.build(sample_corpus(), index)
-    summaries, models = [], Models()
-    try:
-        for name, team in BUILT_IN.items():
-            options = {"passage_characters": PASSAGE_CHARACTERS} if team.needs_retriever else {}
-            words = [f"team.{key}={value}" for key, value in options.items()] + [
-                "sampling.temperature=0",
-                "sampling.max_tokens=96",
-            ]
-            command = f"--team {name} --model {model} --questions {questions} --index {index} -o {output / name}"
-            console.print(f"$ searchparty eval {command} {' '.join(words)}", style="bold", soft_wrap=True)
-            recipe = EvalRecipe.model_validate(
-                {
-                    "team": {"name": name, **options},
-                    "model": model,
-                    "questions": questions,
-                    "index": str(index),
-                    "sampling": {"temperature": 0, "max_tokens": 96},
-                }
-            )
-            with EpisodeProgress() as progress:
-                work = evaluate(
-                    recipe,
-                    output / name,
-                    overwrite=RunDirectory(output / name).is_run,
-                    on_episode=progress.on_episode,
-                    models=models,
-                )
-                summaries.append(await work)
-    finally:
-        await models.close()
-    return summaries
+def prepare_world() -> None:
+    """Make the world and its index where the recipe looks for them, unless they are there."""
+    if not (WORLD / CORPUS_FILE).is_file():
+        _command(f"searchparty world make -o {WORLD} --seed {WORLD_SEED}")
+        write_world(make_world(WorldParameters(seed=WORLD_SEED)), WORLD)
+    if not (WORLD / "index").is_dir():
+        _command(f"searchparty index build {WORLD / CORPUS_FILE} -o {WORLD / 'index'}")
+        BM25Index.build(WORLD / CORPUS_FILE, WORLD / "index")
+
+
+def verdict(rows: list[Compared]) -> list[str]:
+    """In words, whether each trained team is better than its base on the held-out questions."""
+    lines = []
+    for row in rows:
+        if row.difference is None or row.difference_interval is None:
+            continue
+        low, high = (100 * end for end in row.difference_interval)
+        sure = "above zero" if low > 0 else "below zero" if high < 0 else "zero is inside: no difference is shown"
+        lines.append(
+            f"{row.title}: {100 * row.difference:+.1f} points of exact match against {row.baseline}, 95 % interval "
+            f"[{low:+.1f}, {high:+.1f}] ({sure})"
+        )
+    return lines
+
+
+def _command(text: str) -> None:
+    make_console().print(f"$ {text}", style="bold", soft_wrap=True)
 
 
 def main() -> int:
-    """Run the demo and print tables, one episode, and what to do next."""
-    parser = argparse.ArgumentParser(prog="python -m searchparty.demo", description="Four teams answer bundled questions.")
-    parser.add_argument(
-        "--output", type=Path, default=Path("runs/demo"), help="directory for index and runs (default runs/demo)"
-    )
-    parser.add_argument("--model", default="smollm2", help="as in searchparty eval (default smollm2)")
-    parser.add_argument("--questions", type=int, default=16, help="how many of the 200 bundled questions (default 16)")
+    """Prepare, train, compare, audit, and say what to do next. Returns 1 if the audit finds a violation."""
+    parser = argparse.ArgumentParser(prog="python -m searchparty.demo", description="Train a team of search agents.")
+    parser.add_argument("--output", type=Path, default=Path("runs/demo"), metavar="RUN", help="run directory (runs/demo)")
+    parser.add_argument("--recipe", type=Path, default=Path("recipes/world-demo.yaml"), metavar="FILE", help="training recipe")
     options = parser.parse_args()
-    console = make_console()
-    console.print(f"{options.questions} real questions, 2,000 real Wikipedia passages, four teams, model {options.model}.")
+    console, started = make_console(), time.monotonic()
+    console.print(
+        "A policy of 0.84 million parameters learns to search in a team. Stage 1 trains a Searcher and an Answerer by\n"
+        "outcome; stage 2 trains Leader, Searchers and Answerer, the Searchers token by token by the frozen result of stage 1."
+    )
     try:
-        summaries = run_until_interrupted(run_teams(options.output, options.model, options.questions))
+        prepare_world()
+        recipe = load_recipe(TrainRecipe, options.recipe, [], {})
+        check_recipe(recipe)
+        run = TrainDirectory(options.output)
+        flags = " --resume" if run.is_run else ""
+        _command(f"searchparty train {options.recipe} -o {options.output}{flags}")
+        with TrainProgress() as progress:
+            work = train(recipe, options.output, resume=run.is_run, listener=progress)
+            run_until_interrupted(work)
+        rows = read_report(run)
+        console.print("\nHeld-out questions, which no stage has seen:")
+        console.print(report_table(rows))
+        console.print(*verdict(rows), sep="\n", soft_wrap=True)
+        _command(f"searchparty audit {options.output}")
+        sound = _audit(options.output)
     except UserError as error:
         print("\n".join(f"searchparty: error: {line}" for line in error.lines), file=sys.stderr)
         return 2
-    last = options.output / summaries[-1].team
-    episodes = RunDirectory(last).latest(lambda episode: episode).values()
-    console.print(f"\nOne episode of the team {summaries[-1].team}; what an agent wrote is marked ▶:")
-    console.print(draw_episode(max(episodes, key=lambda episode: len(episode.agents))))
-    console.print(*team_tables(summaries), sep="\n")
+    except TrainingStopped as stop:
+        print(f"searchparty: {stop}", file=sys.stderr)
+        return 1
+    last = run.evaluation(rows[-1].stage)
+    episodes = list(RunDirectory(last).latest(lambda episode: episode).values())
+    console.print(f"\nOne held-out episode of {rows[-1].title}; what an agent wrote is marked ▶:")
+    console.print(draw_episode(max(episodes[:50], key=lambda episode: len(episode.agents))))
     console.print(
-        f"\n{options.questions} questions only, so the intervals are wide; a model as small as smollm2 earns little.\n"
-        f"run directories  {options.output}/{{{','.join(summary.team for summary in summaries)}}}\n"
-        f"read one         searchparty show {last} --episode 1 --tokens\n"
-        f'ask yourself     searchparty ask "Where was Kafka born?" --team rag --model smollm2 --index {options.output}/index',
+        f"\n{time.monotonic() - started:.0f} s. Next:\n"
+        f"what each step did     {options.output}/metrics.jsonl\n"
+        f"read an episode        searchparty show {last} --episode 1 --tokens\n"
+        f'ask the trained team   searchparty ask "..." --team hierarchical --model run:{options.output}#student '
+        f"--index {WORLD}/index prompts=world   (a question of {WORLD}/questions-test.jsonl)\n"
+        "all comparisons        searchparty train recipes/world-full.yaml   (three seeds; about two hours)\n"
+        "your own model         recipes/multiagent-opd.yaml, docs/training.md",
         soft_wrap=True,
     )
-    return 0
+    return 0 if sound else 1
+
+
+def _audit(directory: Path) -> bool:
+    """Prove the run from its record; prints what was proved or the first violation."""
+    from searchparty.cli.audit_command import audit_and_print
+
+    return audit_and_print(directory)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ def test_the_demo_runs_four_teams_and_says_where_everything_is_and_may_be_repeat
     command = [
         sys.executable,
         "-m",
-        "searchparty.demo",
+        "searchparty.demo_teams",
         "--output",
         str(tmp_path / "demo"),
         "--model",

@@ -60,7 +60,7 @@ def test_damaged_weights_are_one_line(folder: Path) -> None:
 
 
 def test_an_unknown_form_names_the_forms() -> None:
-    with pytest.raises(UserError, match=r"not a model; use smollm2, a Hugging Face name .*scripted:default"):
+    with pytest.raises(UserError, match=r"not a model; use tiny, smollm2, a Hugging Face name .*scripted:default"):
         load_model("no such thing")
 
 

@@ -137,6 +137,17 @@ async def test_a_server_that_ignores_n_is_asked_again_with_other_seeds(server: S
     assert len({sent["seed"] for sent in server.requests}) == 3
 
 
+@pytest.mark.parametrize("tokens", [True, False])
+async def test_greedy_candidates_are_sampled_once(server: StubServer, tokens: bool) -> None:
+    once = {"choices": [{**choice("a"), "message": {"content": "a"}}], "usage": {"completion_tokens": 2}}
+    server.respond = lambda path, body: (
+        (200, once) if body["n"] == 1 else (400, {"error": "n must be 1 when using greedy sampling"})
+    )
+    reply = await ask(server, request(n=3, temperature=0.0), tokens=tokens)
+    assert isinstance(reply, Generated) and [candidate.text for candidate in reply.candidates] == ["a"] * 3
+    assert reply.output_tokens == 6 and len(server.requests) == 1
+
+
 async def test_the_chat_route_sends_messages_and_cuts_at_the_stop_string_itself(server: StubServer) -> None:
     message = {"message": {"role": "assistant", "content": "<a>x</a> and more"}, "finish_reason": "stop"}
     server.respond = answers((200, {"choices": [message], "usage": {"prompt_tokens": 9}}))
@@ -245,6 +256,15 @@ async def test_scores_are_read_from_the_prompt_log_probabilities(server: StubSer
     await engine.close()
     assert isinstance(wrong, Failure) and wrong.kind is FailureKind.MALFORMED_REPLY
     assert single == [0.0]
+
+
+async def test_a_sequence_that_leaves_no_place_in_the_window_is_not_scored(server: StubServer) -> None:
+    server.respond = answers((200, {"choices": [{"prompt_logprobs": [None, *[{"1": {"logprob": -1.0}}] * 198]}]}))
+    engine = OpenAIEngine(Endpoint(server.url), ServerOffer("tiny", 200, True), CHAT)
+    full, fits = await engine.score([[1] * 200, [1] * 199])
+    await engine.close()
+    assert isinstance(full, Failure) and full.kind is FailureKind.CONTEXT_OVERFLOW and "200 tokens" in full.detail
+    assert fits == [0.0, *[-1.0] * 198] and len(server.requests) == 1
 
 
 async def test_a_chat_server_cannot_score(server: StubServer) -> None:

@@ -34,7 +34,7 @@ def test_the_longest_known_prefix_is_found_and_one_token_is_left_to_read() -> No
     insert(cache, ids)
     assert len(cache.match(ids)) == 2
     assert len(cache.match([*ids, 1])) == 3
-    assert len(cache.match([*ids[:40], 7777, *ids[40:]])) == 1
+    assert len(cache.match([*ids[: BLOCK_TOKENS + 8], 7777, *ids[BLOCK_TOKENS:]])) == 1
 
 
 def test_the_least_recently_used_sequence_is_forgotten_and_its_end_first() -> None:

@@ -75,7 +75,7 @@ def test_a_full_disk_ends_the_run_in_one_line_and_a_resumed_run_equals_an_undist
     with room_for_files_of(resource.RLIM_INFINITY), pytest.raises(UserError) as full:
         run(made, folder, listener=FillsUpAfter(1, limit))
     (line,) = full.value.lines
-    assert line.startswith(f"{folder}/stages/teacher/{file}: ")
+    assert line.startswith(f"stages.teacher: {folder}/stages/teacher/{file}: ")
     assert "File too large" in line
     assert "ake room and" in line
     assert "--resume" in line
@@ -109,6 +109,8 @@ def test_too_little_memory_names_the_setting_and_keeps_the_last_checkpoint(
     with pytest.raises(UserError) as full:
         run(made, tmp_path / "run")
     (line,) = full.value.lines
-    assert line.startswith("the learner ran out of memory; lower tokens_per_pass (now 16384), or raise checkpointed_share")
+    assert line.startswith(
+        "stages.teacher: the learner ran out of memory; lower tokens_per_pass (now 16384), or raise checkpointed_share"
+    )
     assert passes == 1
     assert recorded_steps(tmp_path / "run/stages/teacher/episodes") == []

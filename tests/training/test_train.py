@@ -95,7 +95,7 @@ def test_a_trained_stage_can_be_evaluated_as_a_model(both_stages: Path, world: P
         evaluate(parse_recipe(EvalRecipe, {**asked, "model": f"run:{both_stages}#teacher"}, "test"), tmp_path / "eval")
     )
     assert summary.quality["macro"].questions == 3
-    assert trained_model(f"run:{both_stages}").parent.parent.name == "student"
+    assert trained_model(f"run:{both_stages}").parent.parent.parent.name == "student"
 
 
 def test_a_run_without_that_stage_is_named(both_stages: Path) -> None:

@@ -21,6 +21,7 @@ COMMANDS = {
     "train": "train a team by a recipe, stage by stage",
     "check": "check a training recipe without running it",
     "score": "score a finished run again, without sampling",
+    "audit": "prove of a training run that every token was trained as its episodes say",
     "show": "read what every agent of a run saw and wrote",
     "questions": "convert, show and compare files of questions",
     "index": "build a search index over a corpus, or describe one",

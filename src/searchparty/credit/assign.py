@@ -5,7 +5,9 @@ Knows the plan's words and no algorithm by name. Draws nothing at random: equal 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -28,6 +30,11 @@ def assign_credit(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evide
         UserError: an agent that is to learn has no token ids or log-probabilities, or a role that the plan does not name.
         ValueError: evidence is missing or does not fit the episodes, or an episode is there twice.
     """
+    with _collector_at_rest():
+        return _assign(episodes, plan, evidence)
+
+
+def _assign(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evidence) -> CreditResult:
     gathered = gather(episodes, plan, evidence)
     advantages: list[FloatArray] = [np.zeros(0, dtype=np.float32)] * len(gathered.samples)
     returns: list[FloatArray | None] = [None] * len(gathered.samples)
@@ -42,6 +49,18 @@ def assign_credit(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evide
         counts[name] = _count(name, gathered, samples, estimates)
     findings = [*gathered.findings, *suspicions(episodes, plan, evidence, counts, gathered.set_aside)]
     return CreditResult(_signals(gathered.samples, advantages, returns, plan), counts, dict(gathered.set_aside), findings)
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """No garbage collection meanwhile: nothing here is circular, and every pass would walk through all episodes in memory."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _count(name: str, gathered: Gathered, samples: Sequence[Sample], estimates: Estimates) -> RoleCounts:

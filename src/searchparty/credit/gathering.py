@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
@@ -63,6 +63,7 @@ def sequences_to_score(episodes: Iterable[Episode], plan: CreditPlan, *, logprob
 def gather(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evidence) -> Gathered:
     """Build the samples of a batch. See `assign_credit` for what is raised."""
     gathered = Gathered(rewards={role: [] for role in plan.roles})
+    parts = {name: role.rewards.parts for name, role in plan.roles.items()}
     seen: set[EpisodeKey] = set()
     for episode in episodes:
         if (episode.question_key, episode.sample) in seen:
@@ -71,16 +72,18 @@ def gather(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evidence) ->
         if not says_something(episode):
             gathered.set_aside[episode.stop_reason] += 1
             continue
-        _gather_episode(gathered, episode, plan, evidence)
+        _gather_episode(gathered, episode, plan, parts, evidence)
     return gathered
 
 
-def _gather_episode(gathered: Gathered, episode: Episode, plan: CreditPlan, evidence: Evidence) -> None:
+def _gather_episode(
+    gathered: Gathered, episode: Episode, plan: CreditPlan, parts: Mapping[str, Sequence[str]], evidence: Evidence
+) -> None:
     judged = evidence.judged(episode)
-    acted = set()
+    acted: set[str] = set()
     for transcript in episode.agents:
         role = _planned(plan, episode, transcript)
-        worth = _Worth(episode, transcript, judged, plan, role, evidence)
+        worth = _Worth(episode, transcript, judged, plan, role, parts[transcript.role], evidence)
         if role.learns:
             for sequence in agent_sequences(episode, transcript, logprobs_required=evidence.old_logprobs is None):
                 _gather_sequence(gathered, sequence, worth)
@@ -122,7 +125,7 @@ def _gather_sequence(gathered: Gathered, sequence: TokenSequence, worth: _Worth)
         gathered.samples.append(Sample(sequence, reward, teacher_T, values_T))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Worth:
     """What one agent's part in an episode was worth."""
 
@@ -131,11 +134,13 @@ class _Worth:
     judged: Sequence[JudgedCandidate]
     plan: CreditPlan
     role: RoleCredit
+    parts: Sequence[str]
+    """Names of the parts of the role's reward."""
     evidence: Evidence
 
     def of(self, candidate: int, divergence: float | None) -> Reward:
         """The reward of one candidate of the agent's last turn."""
-        parts = {part: self._part(part, candidate) for part in self.role.rewards.weights}
+        parts = {part: self._part(part, candidate) for part in self.parts}
         well_formed = is_well_formed(self.episode, self.transcript, self.judged, candidate)
         return self.role.rewards.mix(parts, well_formed=well_formed, divergence=divergence)
 

@@ -42,7 +42,7 @@ class RoleCredit(StrictModel):
     def _rewards_fit_the_estimator(self) -> RoleCredit:
         """Refuse a reward that would be ignored, and an estimator that would have nothing to work on."""
         estimator = self.estimator
-        if estimator.needs_reward and not self.rewards.earns:
+        if estimator.needs_reward and not self.rewards.parts:
             raise ValueError(f"{estimator.name} needs a reward; give a weight to at least one part under rewards")
         if estimator.learns and not estimator.needs_reward and self.rewards != RewardMix():
             raise ValueError(f"{estimator.name} reads no reward; remove rewards or choose another estimator")

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from searchparty.credit.strict import StrictModel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reward:
     """What one sequence earned."""
 
@@ -55,29 +55,23 @@ class RewardMix(StrictModel):
         return self
 
     @property
-    def earns(self) -> bool:
-        """Whether any part has a weight, the KL penalty aside."""
-        return any((self.exact_match, self.team_result, self.behaviour, self.assignment, *self.given.values()))
+    def parts(self) -> tuple[str, ...]:
+        """Names of the parts that have a weight."""
+        own = ("exact_match", "team_result", "behaviour", "assignment")
+        return tuple(part for part in (*own, *self.given) if self.weight(part))
 
-    @property
-    def weights(self) -> dict[str, float]:
-        """Part to weight, for the parts that count."""
-        own = (
-            ("exact_match", self.exact_match),
-            ("team_result", self.team_result),
-            ("behaviour", self.behaviour),
-            ("assignment", self.assignment),
-        )
-        return {part: weight for part, weight in (*own, *self.given.items()) if weight}
+    def weight(self, part: str) -> float:
+        """The weight of a part or of a score from outside, by its name."""
+        return self.given[part] if part in self.given else float(getattr(self, part))
 
     def mix(self, parts: Mapping[str, float], *, well_formed: bool, divergence: float | None) -> Reward:
         """Weigh the parts.
 
         Args:
-            parts: a value for every name in `weights`, and for no other.
+            parts: a value for every name in `self.parts`, and for no other.
             divergence: of the sequence from the teacher; None if it was not scored, which costs nothing.
         """
-        outcome = sum(weight * parts[part] for part, weight in self.weights.items())
+        outcome = sum(self.weight(part) * value for part, value in parts.items())
         if not well_formed and self.invalid_format is not None:
             outcome = self.invalid_format
         shown = {**parts, "well_formed": float(well_formed)}

@@ -107,6 +107,7 @@ def _side_by_side(
     """All spans one after another: ids, which were sampled, their log-probabilities, and bounds. Span n is at
     `ends[n] : ends[n + 1]`."""
     ids: list[int] = []
+    recorded: list[float] = []
     ends = [0]
     for span in spans:
         if span.ids is None:
@@ -116,12 +117,14 @@ def _side_by_side(
             )
         ids += span.ids
         ends.append(len(ids))
+        if logprobs_required and span.kind is SpanKind.ACTION:
+            recorded += _recorded_logprobs(span, len(span.ids), where)
     trainable, logprobs = np.zeros(len(ids), dtype=np.bool_), np.zeros(len(ids), dtype=np.float32)
     for span, start, end in zip(spans, ends[:-1], ends[1:], strict=True):
         if span.kind is SpanKind.ACTION:
             trainable[start:end] = True
-            if logprobs_required:
-                logprobs[start:end] = _recorded_logprobs(span, end - start, where)
+    if logprobs_required:
+        logprobs[trainable] = np.fromiter(recorded, np.float32, len(recorded))
     return np.fromiter(ids, np.int32, len(ids)), trainable, logprobs, ends
 
 

@@ -6,6 +6,7 @@ Knows no model and no file. Axis suffix `_T`: tokens of one history.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,7 @@ IndexArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceKey:
+class SequenceKey(NamedTuple):
     """Where a token sequence comes from: one agent's history in one episode, up to and with one candidate of its last call."""
 
     question_key: str
@@ -52,14 +52,15 @@ class Signal:
     def __post_init__(self) -> None:
         """Raises ValueError if an array has another length, or says something about a token that is not trainable."""
         length = len(self.ids_T)
-        if self.trainable_T.shape != (length,):
-            raise ValueError(f"{self.key}: trainable_T has shape {self.trainable_T.shape}, ids_T has {length} tokens")
-        trained = self.trainable_T.nonzero()[0]
         arrays = {"old_logprobs_T": self.old_logprobs_T, "advantages_T": self.advantages_T, "weights_T": self.weights_T}
         if self.returns_T is not None:
             arrays["returns_T"] = self.returns_T
-        for name, array in arrays.items():
+        for name, array in {"trainable_T": self.trainable_T, **arrays}.items():
             if array.shape != (length,):
                 raise ValueError(f"{self.key}: {name} has shape {array.shape}, ids_T has {length} tokens")
-            if np.count_nonzero(array) != np.count_nonzero(array[trained]):
-                raise ValueError(f"{self.key}: {name} is not 0 at a token that is not trainable")
+        said_T = np.zeros(length, dtype=np.bool_)
+        for array in arrays.values():
+            said_T |= array != 0
+        if (said_T > self.trainable_T).any():
+            names = ", ".join(name for name, array in arrays.items() if array[~self.trainable_T].any())
+            raise ValueError(f"{self.key}: {names} is not 0 at a token that is not trainable")

@@ -1,6 +1,7 @@
 """A folder of checkpoints: written whole or not at all, checked before they are read, old ones removed.
 
-    step-000004/  the files that the writer made, and manifest.json: their sizes and SHA-256, the step, the score
+    step-000004/  the files that the writer made, folders included, and manifest.json: their sizes and SHA-256, the step, the
+                  score
 
 Knows files and steps; must not know what is in the files. A checkpoint is made in a hidden folder beside the others, brought to
 the disk and renamed, so that a process killed at any instant leaves the earlier ones and at most some hidden rubbish, which the
@@ -69,10 +70,11 @@ class CheckpointFolder:
             self._remove_rubbish()
             temporary.mkdir()
             write(temporary)
-            files = {file.name: _facts(file) for file in sorted(temporary.iterdir())}
+            written = sorted(file for file in temporary.rglob("*") if file.is_file())
+            files = {file.relative_to(temporary).as_posix(): _facts(file) for file in written}
             write_json(temporary / MANIFEST, {"format": FORMAT, "step": step, "score": score, "files": files})
-            for file in temporary.iterdir():
-                _sync(file)
+            for path in (*written, temporary / MANIFEST, *(path for path in temporary.rglob("*") if path.is_dir())):
+                _sync(path)
             _sync(temporary)
             if final.exists():
                 self._remove(final)

@@ -16,6 +16,7 @@ import torch
 
 from searchparty.errors import Failure, FailureKind
 from searchparty.models.drawing import draw, stream
+from searchparty.models.passes import split_into_passes
 from searchparty.models.prefix_cache import PrefixCache
 from searchparty.models.slots import CausalModel, Slots
 from searchparty.models.stops import first_stop_end
@@ -23,6 +24,9 @@ from searchparty.models.types import Completion, FinishReason, Generated, Genera
 
 SCORE_LOGITS = 2**26
 """Most logits held at once while scoring: a quarter of a gibibyte in float32."""
+CPU_FILLING = 64
+"""Most filling in one pass over prompts on a CPU, in tokens: about what a further pass costs with the smallest of models. On
+other devices a pass costs as much as many more tokens, and all prompts go into one."""
 
 
 @dataclass(eq=False)
@@ -73,6 +77,7 @@ class Batch:
     ) -> None:
         self._slots = Slots(model, limits.batch_tokens)
         self._score_tokens = max(64, min(limits.prefill_tokens, SCORE_LOGITS // model.config.vocab_size))
+        self._most_filling = CPU_FILLING if model.device.type == "cpu" else limits.prefill_tokens
         self._decode = decode
         self._end_ids = frozenset(end_ids)
         self._limits = limits
@@ -138,18 +143,19 @@ class Batch:
         """
         joining: list[Job] = []
         coming = set()
-        rows, longest, widest = len(self._rows), self._longest(), 0
+        rows, longest, new_tokens = len(self._rows), self._longest(), 0
         for job in list(self._waiting):
             missing = self._cache.missing(job.prompt_ids)
             if missing is not None and missing in coming:
                 continue
+            job.cached_tokens = self._cache.matched_tokens(job.prompt_ids)
             new_rows, new_longest = rows + job.request.n, max(longest, len(job.prompt_ids) + job.limit)
-            new_widest = max(widest, len(job.prompt_ids) - self._cache.matched_tokens(job.prompt_ids))
+            new_tokens += len(job.prompt_ids) - job.cached_tokens
             fits_memory = new_rows * new_longest <= self._limits.batch_tokens
-            fits_pass = (len(joining) + 1) * new_widest <= self._limits.prefill_tokens
+            fits_pass = new_tokens <= self._limits.prefill_tokens
             if (rows and not fits_memory) or (joining and not fits_pass):
                 break
-            rows, longest, widest = new_rows, new_longest, new_widest
+            rows, longest = new_rows, new_longest
             joining.append(job)
             coming.add(missing)
             self._waiting.remove(job)
@@ -162,16 +168,10 @@ class Batch:
     def _prefill(self, jobs: Sequence[Job]) -> None:
         """Read the prompts, one row each, copy that row for further candidates, and sample everyone's first token."""
         first = len(self._rows)
+        jobs = sorted(jobs, key=lambda job: len(job.prompt_ids) - job.cached_tokens)
         for job in jobs:
-            blocks = self._cache.match(job.prompt_ids)
-            job.cached_tokens = self._slots.lengths[self._slots.add_row(blocks)]
-        new_ids = [job.prompt_ids[job.cached_tokens :] for job in jobs]
-        if len(jobs) == 1:
-            width = self._limits.prefill_tokens
-            for start in range(0, len(new_ids[0]), width):
-                logits = self._slots.forward(first, [new_ids[0][start : start + width]], 1)
-        else:
-            logits = self._slots.forward(first, new_ids, 1)
+            self._slots.add_row(self._cache.match(job.prompt_ids))
+        logits = self._read_prompts(first, [job.prompt_ids[job.cached_tokens :] for job in jobs])
         rows, source = [], []
         for place, job in enumerate(jobs):
             self._cache.insert(job.prompt_ids, partial(self._slots.read, first + place))
@@ -183,8 +183,23 @@ class Batch:
                 rows.append(Row(job, candidate, stream(job.request.seed, candidate)))
                 source.append(place)
         self._rows += rows
-        self._sample(rows, logits[source, -1])
+        self._sample(rows, logits[source])
         self._finish_rows()
+
+    def _read_prompts(self, first: int, new_ids: Sequence[list[int]]) -> torch.Tensor:
+        """Append ids to consecutive rows from `first` on, shorter ones before longer ones, and return the logits at their ends.
+
+        Rows of like length are read in one pass, a single long one in several.
+
+        Returns:
+            [rows, vocabulary]
+        """
+        ends, most = [], self._limits.prefill_tokens
+        for run in split_into_passes([len(ids) for ids in new_ids], self._most_filling, most):
+            for start in range(0, len(new_ids[run[-1]]), most):  # more than once for a single long one only
+                logits = self._slots.forward(first + run[0], [new_ids[place][start : start + most] for place in run], 1)
+            ends.append(logits[:, -1])
+        return torch.cat(ends)
 
     def _sample(self, rows: Sequence[Row], logits: torch.Tensor) -> None:
         streams, positions = [row.stream for row in rows], [len(row.ids) for row in rows]

@@ -68,7 +68,8 @@ def find_offer(endpoint: Endpoint, model: str | None, chat: ChatFormat | None) -
 class OpenAIEngine:
     """See `Engine`. With a chat format it exchanges token ids, without one chat text.
 
-    A server that ignores `n` is asked again, with other seeds, until there are enough candidates.
+    A server that ignores `n` is asked again, with other seeds, until there are enough candidates. At temperature 0 all
+    candidates are the same: one is sampled (vLLM refuses to be asked for more) and given `n` times.
     """
 
     def __init__(self, endpoint: Endpoint, offer: ServerOffer, chat: ChatFormat | None, model_name: str | None = None) -> None:
@@ -89,7 +90,10 @@ class OpenAIEngine:
         return list(await asyncio.gather(*(self._generate(request) for request in requests)))
 
     async def score(self, sequences: Sequence[Sequence[int]]) -> list[list[float] | Failure]:
-        """See `Engine.score`. Needs the token route of a server that gives prompt log-probabilities."""
+        """See `Engine.score`. Needs the token route of a server that gives prompt log-probabilities.
+
+        Such a server samples at least one token after a prompt, so a sequence must leave one free place in the context window.
+        """
         if self._chat is None:
             raise UserError(f"--model {self._endpoint.url}: a chat server cannot score tokens; serve the model with vLLM")
         return list(await asyncio.gather(*(self._score(sequence) for sequence in sequences)))
@@ -113,7 +117,8 @@ class OpenAIEngine:
         candidates: list[Completion] = []
         counted: int | None = None
         sampled: int | None = 0
-        while (missing := request.n - len(candidates)) > 0:
+        copies = request.n if request.sampling.temperature == 0 else 1
+        while (missing := request.n // copies - len(candidates)) > 0:
             seed = (request.seed + len(candidates)) % 2**31
             reply = await self._ask(request, max_tokens, missing, seed)
             if isinstance(reply, Failure):
@@ -121,7 +126,8 @@ class OpenAIEngine:
             more, counted, used = reply
             candidates += more[:missing]
             sampled = None if used is None or sampled is None else sampled + used
-        return Generated(candidates, prompt_tokens=counted, output_tokens=sampled)
+        total = None if sampled is None else sampled * copies
+        return Generated(candidates * copies, prompt_tokens=counted, output_tokens=total)
 
     async def _ask_again(self) -> None:
         """Find out what the server offers, which was down when it was asked first."""
@@ -159,6 +165,10 @@ class OpenAIEngine:
     async def _score(self, ids: Sequence[int]) -> list[float] | Failure:
         if len(ids) < 2:
             return [0.0] * len(ids)
+        window = self._offer.context_tokens
+        if window is not None and len(ids) >= window:
+            detail = f"{len(ids)} tokens and the one that a server must sample do not fit: the context window has {window}"
+            return Failure("model", FailureKind.CONTEXT_OVERFLOW, detail)
         reply = await self._endpoint.post("/completions", protocol.score_body(self._offer.model, ids))
         if isinstance(reply, Failure):
             return reply

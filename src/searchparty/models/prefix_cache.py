@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-BLOCK_TOKENS = 32
+BLOCK_TOKENS = 16
 BlockKey = tuple[int, tuple[int, ...]]
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from math import prod
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from searchparty.errors import UserError
@@ -56,7 +58,7 @@ class Slots:
         head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         # [keys or values, layer, row, head, position, head size]; zeros, for a masked position must still hold finite numbers
         shape = (2, config.num_hidden_layers, 0, heads, 0, head_size)
-        self._store = torch.zeros(shape, dtype=model.dtype, device=model.device)
+        self._store = _zeros(shape, model.dtype, model.device)
         self._cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
     def reserve(self, rows: int, positions: int) -> None:
@@ -66,9 +68,12 @@ class Slots:
         if rows <= shape[2] and positions <= shape[4]:
             return
         rows, positions = -(-rows // 4) * 4, -(-positions // 256) * 256
-        larger = max(rows, shape[2]), max(positions, shape[4])
-        shape[2], shape[4] = larger if larger[0] * larger[1] <= self._max_tokens else (rows, positions)
-        self._store = torch.zeros(shape, dtype=old.dtype, device=old.device)
+        held_rows, held_positions = max(rows, shape[2]), max(positions, shape[4])
+        # A batch fills up row by row, and moving it takes time.
+        spare_rows = max(rows, 2 * shape[2]) if rows > shape[2] else shape[2]
+        rooms = [(spare_rows, held_positions), (held_rows, held_positions)]
+        shape[2], shape[4] = next((room for room in rooms if room[0] * room[1] <= self._max_tokens), (rows, positions))
+        self._store = _zeros(shape, old.dtype, old.device)
         longest = max(self.lengths, default=0)
         self._store[:, :, :held, :, :longest] = old[:, :, :held, :, :longest]
 
@@ -137,6 +142,13 @@ class Slots:
             self.lengths[row] = total
         logits: torch.Tensor = output.logits
         return logits
+
+
+def _zeros(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Zeros; on a CPU the operating system finds memory for a page when it is first written, so room to spare costs nothing."""
+    if device.type != "cpu" or 0 in shape:
+        return torch.zeros(*shape, dtype=dtype, device=device)
+    return torch.from_numpy(np.zeros(prod(shape) * dtype.itemsize, np.uint8)).view(dtype).view(*shape)
 
 
 class _Write:

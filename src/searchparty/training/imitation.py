@@ -29,14 +29,14 @@ from searchparty.models.scripted import ScriptedEngine
 from searchparty.training.listening import TrainingStopped, TrainListener
 from searchparty.training.order import derived_seed
 from searchparty.training.playing import WithPolicy, load_stage_questions, team_recipe
-from searchparty.training.policy import Policy, open_policy
+from searchparty.training.policy import MODEL, Policy, open_policy
 from searchparty.training.recipe import SFTStage
 from searchparty.training.rollout import roll_out
 from searchparty.training.run_directory import MetricsLog, StageDirectory
 from searchparty.training.teacher import check_same_tokenizer
 
 STEPS_PER_LINE = 20
-"""Optimizer steps summed up in one line of the metrics, and between two checkpoints."""
+"""Optimizer steps summed up in one line of the metrics."""
 
 
 async def imitate(
@@ -62,7 +62,7 @@ async def imitate(
         minibatches=1,
     )
     try:
-        checkpoints = CheckpointFolder(place.checkpoints, keep_last=1)
+        checkpoints = CheckpointFolder(place.checkpoints, keep_last=spec.checkpoint.keep)
         found = checkpoints.latest()
         done = 0
         if found.checkpoint is not None:
@@ -76,7 +76,8 @@ async def imitate(
             update = _one_step(policy, [signals[index] for index in parts[step - 1]], f"stage {name}, step {step}", place)
             losses.append(sum(role.loss for role in update.roles.values()))
             listener.on_work("imitation", step, len(parts))
-            if step % STEPS_PER_LINE == 0 or step == len(parts):
+            is_due = step % spec.checkpoint.every == 0 or step == len(parts)
+            if step % STEPS_PER_LINE == 0 or is_due:
                 line = {
                     "stage": name,
                     "step": step,
@@ -88,11 +89,12 @@ async def imitate(
                 }
                 metrics.append(line)
                 listener.on_step(line)
-                checkpoints.save(step, policy.save)
+                if is_due:
+                    checkpoints.save(step, policy.save)
                 started, losses = time.perf_counter(), []
         last = checkpoints.latest().checkpoint
         assert last is not None
-        return {"model": f"stages/{name}/checkpoints/{last.folder.name}", "step": last.step, "score": None}
+        return {"model": f"stages/{name}/checkpoints/{last.folder.name}/{MODEL}", "step": last.step, "score": None}
     finally:
         await policy.close()
 

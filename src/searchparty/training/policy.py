@@ -26,6 +26,9 @@ from searchparty.models.transformers_engine import TransformersEngine
 from searchparty.models.types import Engine
 from searchparty.training.recipe import LearnerSpec, SamplerSpec
 
+MODEL = "model"
+"""The model's folder in a checkpoint."""
+
 
 @dataclass
 class Policy:
@@ -50,9 +53,13 @@ class Policy:
             await refresh(merged_weights(self.weights))
 
     def save(self, folder: Path) -> None:
-        """Write the learner's state and, beside it, the model as any program can load it."""
+        """Write the learner's state and, in a folder of its own, the model as any program can load it.
+
+        Apart, because some programs (vLLM) load every safetensors file that they find in a model's folder.
+        """
         save_learner(self.learner, folder)
-        export_model(self.weights, folder, self.folder)
+        (folder / MODEL).mkdir()
+        export_model(self.weights, folder / MODEL, self.folder)
 
     async def load(self, folder: Path) -> None:
         """Go back to a state that `save` wrote. Raises UserError if it is of another model."""

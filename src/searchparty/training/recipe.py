@@ -24,12 +24,16 @@ Action = Literal["ignore", "warn", "stop"]
 
 
 def _plan_by_name(value: Any) -> Any:
-    """A ready-made plan by its name."""
+    """A ready-made plan by its name, or one with changes: `{extends: NAME, roles: {...}}`."""
+    name = value.get("extends") if isinstance(value, Mapping) else value
+    if not isinstance(name, str):
+        return value
+    if name not in PLANS:
+        raise ValueError(f"no plan named {name}; ready-made ones: {', '.join(PLANS)}; or write one out under credit.roles")
     if isinstance(value, str):
-        if value not in PLANS:
-            raise ValueError(f"no such plan; ready-made ones: {', '.join(PLANS)}; or write one out under credit.roles")
-        return PLANS[value]
-    return value
+        return PLANS[name]
+    changes = {key: change for key, change in value.items() if key != "extends"}
+    return merged(PLANS[name].model_dump(), changes)
 
 
 PlanChoice = Annotated[CreditPlan, BeforeValidator(_plan_by_name)]
@@ -172,6 +176,7 @@ class SFTStage(PlayedStage):
     epochs: Positive = 1
     sequences_per_step: Positive = 32
     learner: LearnerSpec = LearnerSpec()
+    checkpoint: CheckpointSpec = CheckpointSpec(every=20, keep=1)
     scorer: str = "squad"
 
 
@@ -181,7 +186,7 @@ class RLStage(PlayedStage):
     kind: Literal["rl"]
     team: TeamChoice
     credit: PlanChoice
-    """The name of a ready-made plan, or a plan written out."""
+    """The name of a ready-made plan, one with changes (`{extends: multiagent-opd, roles: {...}}`), or a plan written out."""
     teacher: ModelChoice | None = None
     """A frozen model with the policy's tokenizer, named as a policy is."""
     judge: JudgeSpec | None = None
@@ -197,6 +202,8 @@ class RLStage(PlayedStage):
     development: DevelopmentSpec | None = None
     checkpoint: CheckpointSpec = CheckpointSpec()
     alarms: AlarmSpec = AlarmSpec()
+    audit: bool = True
+    """Whether every recorded step is audited before its update (`searchparty audit`); a violation stops the run."""
     record_every: Positive = 1
     """Steps between two whose episodes and token arrays are kept for audit and reading."""
     scorer: str = "squad"

@@ -10,9 +10,8 @@ after another, `_S` sequences.
 
 from __future__ import annotations
 
-import io
-import zipfile
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from searchparty.episodes.store import read_episodes
 from searchparty.episodes.types import Episode
 from searchparty.errors import UserError
 from searchparty.files import atomic_output, read_json
+from searchparty.training.recorded_arrays import RecordedSequence, read_arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +111,8 @@ def write_step(folder: Path, record: StepRecord) -> None:
     with atomic_output(files.episodes, "wb") as stream:
         for episode in record.episodes:
             stream.write(orjson.dumps(episode, option=orjson.OPT_APPEND_NEWLINE))
-    # In memory first: a zip file that fails half-way complains on stderr when it is thrown away.
-    arrays = io.BytesIO()
-    np.savez_compressed(arrays, allow_pickle=False, **_arrays(record))
     with atomic_output(files.arrays, "wb") as stream:
-        stream.write(arrays.getbuffer())
+        np.savez_compressed(stream, allow_pickle=False, **_arrays(record))
     with atomic_output(files.facts, "wb") as stream:
         stream.write(orjson.dumps(_facts(record), option=orjson.OPT_INDENT_2))
 
@@ -128,14 +125,10 @@ def read_step(folder: Path, step: int) -> StepRecord:
     """
     files = StepFiles(folder, step)
     episodes = list(read_episodes(files.episodes))
-    facts = read_json(files.facts, _check_facts)
+    facts = read_facts(files.facts)
     try:
-        with np.load(io.BytesIO(files.arrays.read_bytes()), allow_pickle=False) as loaded:
-            arrays = {name: loaded[name] for name in loaded.files}
-        signals, groups, teacher = _from_arrays(arrays)
-    except FileNotFoundError:
-        raise UserError(f"{files.arrays}: no such file; the step was not recorded whole") from None
-    except (ValueError, KeyError, TypeError, IndexError, OSError, zipfile.BadZipFile) as error:
+        signals, groups, teacher = _from_sequences(read_arrays(files.arrays))
+    except ValueError as error:
         raise UserError(f"{files.arrays}: damaged or of another version ({type(error).__name__}: {error})") from None
     return StepRecord(step, episodes, signals, groups, teacher=teacher, **facts)
 
@@ -174,39 +167,25 @@ def _joined(parts: Sequence[Any], dtype: Any) -> NDArray[Any]:
     return np.concatenate([np.zeros(0, dtype), *parts]).astype(dtype)
 
 
-def _from_arrays(
-    arrays: Mapping[str, NDArray[Any]],
+def _from_sequences(
+    sequences: Sequence[RecordedSequence],
 ) -> tuple[list[Signal], dict[SequenceKey, str], dict[SequenceKey, Scored]]:
-    signals: list[Signal] = []
-    groups: dict[SequenceKey, str] = {}
-    teacher: dict[SequenceKey, Scored] = {}
-    ends = np.cumsum(arrays["lengths_S"])
-    if len(ends) and ends[-1] != len(arrays["ids_N"]):
-        raise ValueError(f"the sequences have {ends[-1]} tokens together, ids_N has {len(arrays['ids_N'])}")
-    for place, (length, end) in enumerate(zip(arrays["lengths_S"].tolist(), ends.tolist(), strict=True)):
-        own = slice(end - length, end)
-        key = SequenceKey(
-            str(arrays["question_key_S"][place]),
-            int(arrays["sample_S"][place]),
-            str(arrays["agent_S"][place]),
-            int(arrays["candidate_S"][place]),
+    """Raises ValueError if a sequence contradicts itself."""
+    signals = [
+        Signal(
+            one.key,
+            one.role,
+            one.ids_T,
+            one.trainable_T,
+            one.old_logprobs_T,
+            one.advantages_T,
+            one.weights_T,
+            one.returns_T,
         )
-        signals.append(
-            Signal(
-                key,
-                str(arrays["role_S"][place]),
-                arrays["ids_N"][own],
-                arrays["trainable_N"][own],
-                arrays["old_logprobs_N"][own],
-                arrays["advantages_N"][own],
-                arrays["weights_N"][own],
-                arrays["returns_N"][own] if "returns_N" in arrays else None,
-            )
-        )
-        groups[key] = str(arrays["group_S"][place])
-        if arrays["scored_S"][place]:
-            teacher[key] = Scored(arrays["teacher_ids_N"][own], arrays["teacher_logprobs_N"][own])
-    return signals, groups, teacher
+        for one in sequences
+    ]
+    teacher = {one.key: Scored(one.teacher_ids_T, one.teacher_logprobs_T) for one in sequences if one.scored}
+    return signals, {one.key: one.group for one in sequences}, teacher
 
 
 def _facts(record: StepRecord) -> dict[str, Any]:
@@ -226,6 +205,14 @@ def _facts(record: StepRecord) -> dict[str, Any]:
     }
 
 
+def read_facts(path: Path) -> dict[str, Any]:
+    """What is in the facts of a step, by the names that a `StepRecord` has for it. Raises UserError if they are damaged."""
+    try:
+        return read_json(path, _check_facts)
+    except AttributeError as error:
+        raise UserError(f"{path}: not in the expected form ({error})") from None
+
+
 def _check_facts(value: Any) -> dict[str, Any]:
     if value["format"] != 1:
         raise ValueError(f"format {value['format']}, this version reads 1")
@@ -243,3 +230,10 @@ def _check_facts(value: Any) -> dict[str, Any]:
             for name, rows in value["scores"].items()
         },
     }
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The whole lines of a file of JSON lines; a torn last line is passed over."""
+    if path.exists():
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            yield json.loads(line)

@@ -27,6 +27,7 @@ from searchparty.learning.metrics import UpdateMetrics
 from searchparty.questions.types import Question
 from searchparty.teams.registry import find_team
 from searchparty.training.alarms import Alarm, Alarms
+from searchparty.training.audit import audit_step
 from searchparty.training.development import measure_development
 from searchparty.training.grouping import answer_call, group_name
 from searchparty.training.judge import Judge, Judgement, open_judge
@@ -34,7 +35,7 @@ from searchparty.training.listening import TrainingStopped, TrainListener
 from searchparty.training.measures import batch_measures, endings, watched_shares
 from searchparty.training.order import derived_seed, questions_of_step
 from searchparty.training.playing import WithPolicy, load_stage_questions, team_recipe, temperatures
-from searchparty.training.policy import Policy, open_policy
+from searchparty.training.policy import MODEL, Policy, open_policy
 from searchparty.training.recipe import RLStage
 from searchparty.training.records import Judged, Scored, StepRecord, remove_steps, write_step
 from searchparty.training.rollout import RolledOut, roll_out
@@ -91,7 +92,7 @@ class RLTrainer:
             self._sound(alarms, step)
         best = checkpoints.best() or checkpoints.latest().checkpoint
         assert best is not None
-        return {"model": f"stages/{self.name}/checkpoints/{best.folder.name}", "step": best.step, "score": best.score}
+        return {"model": f"stages/{self.name}/checkpoints/{best.folder.name}/{MODEL}", "step": best.step, "score": best.score}
 
     async def _resume(self, checkpoints: CheckpointFolder) -> int:
         """Go back to the latest whole checkpoint and forget what lies beyond it. Returns its step, 0 if there is none."""
@@ -135,8 +136,12 @@ class RLTrainer:
             scores={} if self.judge is None else {"judge": judgement.scores},
         )
         credit = assign_credit(played.episodes, spec.credit, evidence)
-        credit_seconds = time.perf_counter() - clock
         record = _record(step, seed, played, scored, golden, credit, teacher_said, judgement, spec)
+
+        is_kept = step % spec.record_every == 0 or step == spec.steps
+        if spec.audit and is_kept:
+            self._audit(record)
+        credit_seconds = time.perf_counter() - clock
 
         clock = time.perf_counter()
         self.listener.on_work("update", 0, 1)
@@ -147,7 +152,7 @@ class RLTrainer:
         watched = watched_shares(scored)
         mismatch = {role: metrics.mismatch for role, metrics in update.roles.items()}
         alarms = self.alarms.hear(credit.findings, watched, mismatch)
-        if step % spec.record_every == 0 or step == spec.steps or alarms:
+        if is_kept or alarms:
             write_step(self.place.episodes, record)
         seconds = {
             "sampling": played.seconds,
@@ -175,6 +180,16 @@ class RLTrainer:
             return {}, []
         self.listener.on_work("scoring", 0, 1)
         return await self.teacher.score(sequences_to_score(played.episodes, self.spec.credit))
+
+    def _audit(self, record: StepRecord) -> None:
+        """Stop before anything is learned from a step that is not what it claims to be."""
+        violation = audit_step(record, self.spec.credit, self.scorer, samples=self.spec.samples, first_only=True).violation
+        if violation is not None:
+            write_step(self.place.episodes, record)
+            raise TrainingStopped(
+                f"stage {self.name}, step {record.step}: the audit found a violation, nothing was learned from the step. "
+                f"{violation}. The step is kept in {self.place.episodes}; this is a fault of the software, please report it"
+            )
 
     def _update(self, credit: CreditResult, step: int, record: StepRecord) -> UpdateMetrics:
         """One update. If it fails, what it was to learn from is written down before the run stops."""

@@ -64,7 +64,10 @@ async def train(
                     _forget_later_stages(run, list(recipe.stages)[number:], metrics)
                     seed = derived_seed(recipe.seed, name)
                     resolved = resolve_references(spec, made)
-                    result = await _carry_out(run, name, resolved, seed, metrics, hears, resume)
+                    try:
+                        result = await _carry_out(run, name, resolved, seed, metrics, hears, resume)
+                    except UserError as error:
+                        raise UserError(*[f"stages.{name}: {line}" for line in error.lines]) from error
                     write_json(place.result, {"format": 1, "number": number, "kind": spec.kind, **result})
                 model = read_json(place.result, lambda value: value.get("model"))
                 if model is not None:

@@ -5,7 +5,7 @@
     metrics.jsonl                one line a step or development evaluation, of all stages
     stages/NAME/stage.json       what the audit must know of the stage
     stages/NAME/episodes/        what each step sampled and learned from (`records`)
-    stages/NAME/checkpoints/     states to go on from; each is a model folder too
+    stages/NAME/checkpoints/     states to go on from; in each, `model` is a model folder
     stages/NAME/result.json      written when the stage is done: which checkpoint is its model
     evaluations/NAME/            a run directory of `searchparty eval`
     report.json, report.md       the evaluations side by side

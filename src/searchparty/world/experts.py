@@ -13,6 +13,7 @@ from searchparty.models.scripted import Script
 from searchparty.models.types import GenerateRequest
 from searchparty.world.conversation import Conversation, read_conversation
 from searchparty.world.faults import TYPICAL, Dice, Faults, malformed
+from searchparty.world.judging import WorldJudge
 from searchparty.world.knowledge import Knowledge, Walk, compare
 from searchparty.world.language import end_kind, read_facts, read_question, state, write_question
 from searchparty.world.relations import REAL_NAME, RELATIONS, Kind
@@ -176,5 +177,6 @@ def _needed_reports(conversation: Conversation, facts: Sequence[Fact]) -> list[i
 
 
 def world_scripts(world: World) -> dict[str, Script]:
-    """The experts of a world by name: `world-expert` makes no mistakes, `world-imperfect` the typical ones."""
-    return {"world-expert": Expert(world), "world-imperfect": Expert(world, TYPICAL)}
+    """The scripts of a world by name: `world-expert` makes no mistakes, `world-imperfect` the typical ones; `world-judge`
+    scores reports."""
+    return {"world-expert": Expert(world), "world-imperfect": Expert(world, TYPICAL), "world-judge": WorldJudge(world)}

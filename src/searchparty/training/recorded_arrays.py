@@ -1,0 +1,125 @@
+"""The token arrays of one recorded step, as they lie on disk: one sequence after another, believed in nothing but their form.
+
+A `Signal` refuses to exist if one of its masks and its numbers contradict each other. Whoever must say *which* token is wrong
+reads these instead. Knows arrays; decides nothing.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchparty.credit.types import BoolArray, FloatArray, IntArray, SequenceKey
+from searchparty.errors import UserError
+
+Arrays = Mapping[str, NDArray[Any]]
+
+PER_SEQUENCE = {
+    "lengths_S": "i", "role_S": "U", "question_key_S": "U", "sample_S": "i", "agent_S": "U", "candidate_S": "i", "group_S": "U",
+    "scored_S": "b",
+}  # fmt: skip
+"""Arrays with an entry per sequence, and the kind of their entries as numpy names it."""
+PER_TOKEN = {
+    "ids_N": "i", "trainable_N": "b", "old_logprobs_N": "f", "advantages_N": "f", "weights_N": "f", "teacher_ids_N": "i",
+    "teacher_logprobs_N": "f",
+}  # fmt: skip
+"""Arrays with an entry per token of all sequences."""
+UNREADABLE = (
+    ValueError, KeyError, TypeError, IndexError, OSError, EOFError, MemoryError, RuntimeError, SyntaxError, struct.error,
+    tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What reading a damaged archive raises."""
+
+
+@dataclass(slots=True)
+class RecordedSequence:
+    """One sequence of a step. Read from disk all arrays are [T]; what they say may be wrong."""
+
+    key: SequenceKey
+    role: str
+    group: str
+    ids_T: IntArray
+    trainable_T: BoolArray
+    old_logprobs_T: FloatArray
+    advantages_T: FloatArray
+    weights_T: FloatArray
+    returns_T: FloatArray | None
+    """None if the step has no targets for a critic."""
+    scored: bool
+    """Whether a teacher scored it."""
+    teacher_ids_T: IntArray
+    """The ids that the teacher was given; 0 if it scored nothing here, like `teacher_logprobs_T`."""
+    teacher_logprobs_T: FloatArray
+
+
+def read_arrays(path: Path) -> list[RecordedSequence]:
+    """The sequences of a step in the order in which they were written.
+
+    Raises:
+        UserError: the file is missing or cut short, or its arrays do not fit together in number or kind.
+    """
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as loaded:
+            arrays = {name: loaded[name] for name in loaded.files}
+        return _sequences(arrays)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; the step was not recorded whole") from None
+    except UNREADABLE as error:
+        raise UserError(f"{path}: damaged or of another version ({type(error).__name__}: {error})") from None
+
+
+def _sequences(arrays: Arrays) -> list[RecordedSequence]:
+    _check_form(arrays)
+    ends = np.cumsum(arrays["lengths_S"])
+    sequences = []
+    for place, (length, end) in enumerate(zip(arrays["lengths_S"].tolist(), ends.tolist(), strict=True)):
+        own = slice(end - length, end)
+        key = SequenceKey(
+            str(arrays["question_key_S"][place]),
+            int(arrays["sample_S"][place]),
+            str(arrays["agent_S"][place]),
+            int(arrays["candidate_S"][place]),
+        )
+        sequences.append(
+            RecordedSequence(
+                key=key,
+                role=str(arrays["role_S"][place]),
+                group=str(arrays["group_S"][place]),
+                ids_T=arrays["ids_N"][own],
+                trainable_T=arrays["trainable_N"][own],
+                old_logprobs_T=arrays["old_logprobs_N"][own],
+                advantages_T=arrays["advantages_N"][own],
+                weights_T=arrays["weights_N"][own],
+                returns_T=arrays["returns_N"][own] if "returns_N" in arrays else None,
+                scored=bool(arrays["scored_S"][place]),
+                teacher_ids_T=arrays["teacher_ids_N"][own],
+                teacher_logprobs_T=arrays["teacher_logprobs_N"][own],
+            )
+        )
+    return sequences
+
+
+def _check_form(arrays: Arrays) -> None:
+    """Raises ValueError or KeyError unless all arrays are there, flat, of their kind and of the lengths that they share."""
+    per_token = PER_TOKEN | ({"returns_N": "f"} if "returns_N" in arrays else {})
+    for name, kind in (PER_SEQUENCE | per_token).items():
+        array = arrays[name]
+        if array.ndim != 1 or array.dtype.kind != kind:
+            raise ValueError(f"{name} is an array of {array.dtype} with {array.ndim} dimensions")
+    lengths_S = arrays["lengths_S"]
+    if np.any(lengths_S < 0):
+        raise ValueError("a sequence has a negative length")
+    sizes = dict.fromkeys(PER_SEQUENCE, len(lengths_S)) | dict.fromkeys(per_token, int(lengths_S.sum()))
+    for name, size in sizes.items():
+        if len(arrays[name]) != size:
+            raise ValueError(f"{name} has {len(arrays[name])} entries, {size} are needed")
