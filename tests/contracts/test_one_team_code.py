@@ -63,7 +63,8 @@ MAY_IMPORT = {
     "config": set(),
     "questions": set(),
     "retrieval": set(),
-    "models": {"world", "tiny"},  # two lazy imports: a script may be named by its world's folder, and there is `tiny`
+    # Two lazy imports: a script is named by the folder of the world that it knows, the tiny policy by its name.
+    "models": {"world", "tiny"},
     "episodes": set(),
     "teams": {"questions", "retrieval", "models", "episodes"},
     "world": {"questions", "retrieval", "models", "teams"},
