@@ -71,6 +71,7 @@ MAY_IMPORT = {
     "credit": {"episodes", "teams"},
     "learning": {"credit", "models", "episodes", "teams"},
     "evaluation": {"config", "questions", "retrieval", "models", "episodes", "teams", "world"},
+    "training": {"config", "questions", "retrieval", "models", "episodes", "teams", "credit", "learning", "evaluation"},
     "tiny": {"questions", "retrieval", "models", "episodes", "teams", "world", "credit", "learning", "evaluation"},
 }
 """Room to the rooms that it may import. `errors`, `files` and `http_calls` are open to all; `cli` and `demo` may import all."""

@@ -91,7 +91,7 @@ def test_a_score_that_nobody_gives_is_refused() -> None:
 
 def test_an_unknown_plan_is_answered_with_the_ready_made_ones() -> None:
     (line,) = faults(stages={"teacher": rl_stage(NOWHERE, credit="chained")})
-    assert "stages.teacher.credit: no such plan; ready-made ones: chained-rl, multiagent-opd" in line
+    assert "stages.teacher.credit: no plan named chained; ready-made ones: chained-rl, multiagent-opd" in line
 
 
 def test_what_a_stage_says_wins_over_the_defaults_key_by_key() -> None:

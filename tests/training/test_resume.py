@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-import yaml
-from training_factories import Notes, episode_ids, metrics, opd_stage, recipe, rl_stage, run
+from training_factories import Notes, episode_ids, metrics, opd_stage, recipe, run, small_stage, start, wait_for
 
-from searchparty.config.load import dump_recipe
 from searchparty.errors import UserError
 from searchparty.training.recipe import TrainRecipe
 
@@ -21,10 +17,10 @@ from searchparty.training.recipe import TrainRecipe
 @pytest.fixture(scope="module")
 def made(world: Path) -> TrainRecipe:
     """Both stages, with development evaluations and a checkpoint every other step."""
-    development = {"questions": str(world / "questions-dev.jsonl"), "every": 2, "limit": 3}
+    development = {"questions": str(world / "questions-dev.jsonl"), "every": 2, "limit": 2}
     return recipe(
-        teacher=rl_stage(world, steps=3, development=development, checkpoint={"every": 1}),
-        student=opd_stage(world, steps=3, checkpoint={"every": 2}),
+        teacher=small_stage(world, steps=2, development=development, checkpoint={"every": 1}),
+        student=opd_stage(world, steps=3, samples=2, candidates=2, checkpoint={"every": 2}),
     )
 
 
@@ -35,29 +31,12 @@ def uninterrupted(made: TrainRecipe, tmp_path_factory: pytest.TempPathFactory) -
     return folder
 
 
-def start(made: TrainRecipe, folder: Path, *flags: str) -> subprocess.Popen[bytes]:
-    """The command in a process of its own."""
-    file = folder.parent / "recipe.yaml"
-    document = yaml.safe_load(dump_recipe(made))
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
-    code = "import sys, torch; torch.set_num_threads(1); from searchparty.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "train", str(file), "-o", str(folder), *flags]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-
-
-def wait_for(condition, process: subprocess.Popen[bytes]) -> None:  # type: ignore[no-untyped-def]
-    """Until something is seen in the run directory; fails if the process ends before."""
-    while not condition():
-        assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
-        time.sleep(0.01)
-
-
 def test_a_run_killed_in_both_stages_and_resumed_equals_an_uninterrupted_one(
     made: TrainRecipe, uninterrupted: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
     first = start(made, folder)
-    wait_for(lambda: (folder / "stages/teacher/checkpoints/step-000002").is_dir(), first)
+    wait_for(lambda: (folder / "stages/teacher/checkpoints/step-000001").is_dir(), first)
     first.send_signal(signal.SIGKILL)
     first.wait()
     second = start(made, folder, "--resume")
@@ -78,12 +57,12 @@ def test_a_checkpoint_that_was_cut_short_is_passed_over_and_named(
     folder = tmp_path / "run"
     subprocess.run(["cp", "-r", str(uninterrupted), str(folder)], check=True)
     (folder / "stages/teacher/result.json").unlink()
-    weights = folder / "stages/teacher/checkpoints/step-000003/masters.safetensors"
+    weights = folder / "stages/teacher/checkpoints/step-000002/masters.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     notes = Notes()
     run(made, folder, resume=True, listener=notes)
     assert "masters.safetensors is cut short" in notes.messages[0]
-    assert "going on from step-000002" in notes.messages[0]
+    assert "going on from step-000001" in notes.messages[0]
     assert metrics(folder) == metrics(uninterrupted), "what was built on the damaged stage is made again"
 
 
@@ -103,16 +82,16 @@ def test_a_finished_run_is_resumed_without_doing_anything(made: TrainRecipe, uni
 
 
 def test_another_recipe_does_not_continue_a_run(made: TrainRecipe, uninterrupted: Path, world: Path) -> None:
-    other = recipe(teacher=rl_stage(world, steps=4), student=opd_stage(world, steps=3))
+    other = recipe(teacher=small_stage(world, steps=4), student=opd_stage(world, steps=3))
     with pytest.raises(UserError) as refused:
         run(other, uninterrupted, resume=True)
-    assert any("stages.teacher.steps was 3, is now 4" in line for line in refused.value.lines)
+    assert any("stages.teacher.steps was 2, is now 4" in line for line in refused.value.lines)
 
 
 def test_other_questions_under_the_same_name_do_not_continue_a_run(world: Path, tmp_path: Path) -> None:
     questions = tmp_path / "questions.jsonl"
     questions.write_bytes((world / "questions-train.jsonl").read_bytes())
-    made = recipe(teacher=rl_stage(world, steps=1, questions=str(questions)))
+    made = recipe(teacher=small_stage(world, steps=1, questions=str(questions)))
     run(made, tmp_path / "run")
     questions.write_text("\n".join(questions.read_text().splitlines()[:-1]) + "\n")
     with pytest.raises(UserError, match=r"teacher\.questions changed since the run was begun"):

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
-from searchparty.config.load import merged, parse_recipe
+import yaml
+
+from searchparty.config.load import dump_recipe, merged, parse_recipe
 from searchparty.training.listening import SilentTrainListener
 from searchparty.training.recipe import TrainRecipe
 from searchparty.training.run import train
@@ -49,6 +54,11 @@ def rl_stage(world: Path, **changes: Any) -> dict[str, Any]:
     )
 
 
+def small_stage(world: Path, **changes: Any) -> dict[str, Any]:
+    """A chained stage whose step takes about a second."""
+    return rl_stage(world, **{"samples": 2, "candidates": 2, "learner": {"minibatches": 1}, **changes})
+
+
 def opd_stage(world: Path, **changes: Any) -> dict[str, Any]:
     """A hierarchical stage taught by a stage named `teacher`."""
     return rl_stage(world, **{"team": "hierarchical", "credit": "multiagent-opd", "teacher": "stage:teacher", **changes})
@@ -87,10 +97,27 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in line.items() if key not in TIMED} for line in lines]
 
 
-def episode_ids(folder: Path) -> list[Any]:
+def episode_ids(folder: Path, stage: str = "*") -> list[Any]:
     """Every token id and log-probability of all recorded episodes."""
     return [
         [(span["ids"], span["logprobs"]) for agent in json.loads(line)["agents"] for span in agent["spans"]]
-        for file in sorted(folder.glob("stages/*/episodes/*.jsonl"))
+        for file in sorted(folder.glob(f"stages/{stage}/episodes/*.jsonl"))
         for line in file.read_text().splitlines()
     ]
+
+
+def start(made: TrainRecipe, folder: Path, *flags: str) -> subprocess.Popen[bytes]:
+    """The command in a process of its own."""
+    file = folder.parent / "recipe.yaml"
+    document = yaml.safe_load(dump_recipe(made))
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+    code = "import sys, torch; torch.set_num_threads(1); from searchparty.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "train", str(file), "-o", str(folder), *flags]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+
+def wait_for(condition, process: subprocess.Popen[bytes]) -> None:  # type: ignore[no-untyped-def]
+    """Until something is seen in the run directory; fails if the process ends before."""
+    while not condition():
+        assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
+        time.sleep(0.01)

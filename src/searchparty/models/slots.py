@@ -69,7 +69,7 @@ class Slots:
             return
         rows, positions = -(-rows // 4) * 4, -(-positions // 256) * 256
         held_rows, held_positions = max(rows, shape[2]), max(positions, shape[4])
-        # A batch fills up a few rows at a time, and moving it takes time: twice the rows, so that it is seldom moved.
+        # A batch fills up row by row, and moving it takes time.
         spare_rows = max(rows, 2 * shape[2]) if rows > shape[2] else shape[2]
         rooms = [(spare_rows, held_positions), (held_rows, held_positions)]
         shape[2], shape[4] = next((room for room in rooms if room[0] * room[1] <= self._max_tokens), (rows, positions))

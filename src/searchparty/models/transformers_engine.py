@@ -41,10 +41,8 @@ class TransformersEngine:
         """`end_ids` end a completion; `context_tokens` bounds prompt and completion together."""
         require_full_attention(model.config)
         self._model = model
-        self._tokenizer = tokenizer
-        self._end_ids = tuple(end_ids)
         self._context_tokens = context_tokens
-        self._limits = limits or BatchLimits()
+        self._batch = Batch(model, tokenizer.decode, tuple(end_ids), limits or BatchLimits())
         self._inbox: queue.SimpleQueue[Job | ScoreJob | Forget | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -123,7 +121,7 @@ class TransformersEngine:
         self._inbox.put(item)
 
     def _work(self) -> None:
-        batch = Batch(self._model, self._tokenizer.decode, self._end_ids, self._limits)
+        batch = self._batch
         arrived: list[Job] = []
         settled = False
         while True:

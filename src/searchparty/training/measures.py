@@ -1,15 +1,19 @@
 """What the metrics say of one batch of episodes: quality and behaviour per dataset, invalid turns per role.
 
-Knows scored episodes; nothing of learning. Every mean is over all episodes of the batch, whatever their ending (contract 8).
+Knows scored episodes, and the counts of credit and learner. Every mean is over all episodes of the batch, whatever their
+ending (contract 8).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from searchparty.credit.result import CreditResult
 from searchparty.evaluation.scoring import ScoredEpisode
+from searchparty.learning.metrics import UpdateMetrics
 
 ALL = "all"
 
@@ -36,6 +40,31 @@ def watched_shares(scored: Sequence[ScoredEpisode]) -> dict[str, float]:
             agents[role] += use.agents
             failures[role] += sum(use.format_failures.values())
     return {**shares, **{f"invalid turns of {role}": failures[role] / count for role, count in sorted(agents.items()) if count}}
+
+
+def step_numbers(
+    credit: CreditResult, update: UpdateMetrics, scored: Sequence[ScoredEpisode], watched: Mapping[str, float]
+) -> dict[str, Any]:
+    """What the metrics say of a step, timings apart."""
+    roles = {}
+    for role, counts in credit.roles.items():
+        learned = update.roles.get(role)
+        roles[role] = {
+            **{key: value for key, value in asdict(counts).items() if key not in ("rewards", "groups")},
+            "groups": None if counts.groups is None else asdict(counts.groups),
+            "rewards": dict(counts.rewards),
+            "update": None if learned is None else asdict(learned),
+        }
+    whole = asdict(update)
+    del whole["roles"]
+    return {
+        "roles": roles,
+        "datasets": batch_measures(scored),
+        "endings": endings(scored),
+        "watched": dict(watched),
+        "set_aside": {reason.value: count for reason, count in credit.set_aside.items()},
+        "update": whole,
+    }
 
 
 def macro_exact_match(scored: Sequence[ScoredEpisode]) -> float:

@@ -119,7 +119,10 @@ def _check_form(arrays: Arrays) -> None:
     lengths_S = arrays["lengths_S"]
     if np.any(lengths_S < 0):
         raise ValueError("a sequence has a negative length")
-    sizes = dict.fromkeys(PER_SEQUENCE, len(lengths_S)) | dict.fromkeys(per_token, int(lengths_S.sum()))
-    for name, size in sizes.items():
-        if len(arrays[name]) != size:
-            raise ValueError(f"{name} has {len(arrays[name])} entries, {size} are needed")
+    tokens = int(lengths_S.sum())
+    for name in PER_SEQUENCE:
+        if len(arrays[name]) != len(lengths_S):
+            raise ValueError(f"there are {len(lengths_S)} sequences, {name} has {len(arrays[name])}")
+    for name in per_token:
+        if len(arrays[name]) != tokens:
+            raise ValueError(f"the sequences have {tokens} tokens together, {name} has {len(arrays[name])}")

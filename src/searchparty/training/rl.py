@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from searchparty.config.recipe import ModelSpec
@@ -19,7 +19,7 @@ from searchparty.credit.evidence import Evidence
 from searchparty.credit.gathering import sequences_to_score
 from searchparty.credit.result import CreditResult
 from searchparty.evaluation.scorers import Scorer, scorer_named
-from searchparty.evaluation.scoring import ScoredEpisode, score_episode
+from searchparty.evaluation.scoring import score_episode
 from searchparty.evaluation.staging import Stage, set_stage
 from searchparty.learning.checkpoints import CheckpointFolder
 from searchparty.learning.faults import LearningFault
@@ -29,15 +29,15 @@ from searchparty.teams.registry import find_team
 from searchparty.training.alarms import Alarm, Alarms
 from searchparty.training.audit import audit_step
 from searchparty.training.development import measure_development
-from searchparty.training.grouping import answer_call, group_name
 from searchparty.training.judge import Judge, Judgement, open_judge
 from searchparty.training.listening import TrainingStopped, TrainListener
-from searchparty.training.measures import batch_measures, endings, watched_shares
+from searchparty.training.measures import step_numbers, watched_shares
 from searchparty.training.order import derived_seed, questions_of_step
 from searchparty.training.playing import WithPolicy, load_stage_questions, team_recipe, temperatures
 from searchparty.training.policy import MODEL, Policy, open_policy
 from searchparty.training.recipe import RLStage
-from searchparty.training.records import Judged, Scored, StepRecord, remove_steps, write_step
+from searchparty.training.recording import step_record
+from searchparty.training.records import Scored, StepRecord, remove_steps, write_step
 from searchparty.training.rollout import RolledOut, roll_out
 from searchparty.training.run_directory import MetricsLog, StageDirectory
 from searchparty.training.teacher import Teacher, open_teacher
@@ -136,7 +136,7 @@ class RLTrainer:
             scores={} if self.judge is None else {"judge": judgement.scores},
         )
         credit = assign_credit(played.episodes, spec.credit, evidence)
-        record = _record(step, seed, played, scored, golden, credit, teacher_said, judgement, spec)
+        record = step_record(step, seed, played, scored, golden, credit, teacher_said, judgement, spec)
 
         is_kept = step % spec.record_every == 0 or step == spec.steps
         if spec.audit and is_kept:
@@ -166,7 +166,7 @@ class RLTrainer:
             "stage": self.name,
             "step": step,
             "kind": "step",
-            **_numbers(credit, update, scored, watched),
+            **step_numbers(credit, update, scored, watched),
             "repeated_episodes": played.repeated,
             "unscored": [*failures, *judgement.failures][:5],
             "alarms": [str(alarm) for alarm in alarms],
@@ -283,55 +283,3 @@ def _on(teacher: ModelSpec, policy: ModelSpec) -> ModelSpec:
     if teacher.spec.startswith(("http://", "https://")):
         return teacher
     return teacher.model_copy(update={"device": teacher.device or policy.device, "dtype": teacher.dtype or policy.dtype})
-
-
-def _record(
-    step: int,
-    seed: int,
-    played: RolledOut,
-    scored: Sequence[ScoredEpisode],
-    golden: Mapping[str, Sequence[str]],
-    credit: CreditResult,
-    teacher_said: Mapping[Any, Scored],
-    judgement: Judgement,
-    spec: RLStage,
-) -> StepRecord:
-    calls = {
-        (episode.question_key, episode.sample, transcript.agent): answer_call(transcript)
-        for episode in played.episodes
-        for transcript in episode.agents
-        if any(span.call is not None for span in transcript.spans)
-    }
-    groups = {}
-    for signal in credit.signals:
-        key = signal.key
-        call = calls[key.question_key, key.sample, key.agent]
-        groups[key] = group_name(spec.credit.roles[signal.role], key, call)
-    judged = {one.key: [Judged(candidate.exact_match, candidate.problem) for candidate in one.candidates] for one in scored}
-    scores = {} if spec.judge is None else {"judge": judgement.scores}
-    return StepRecord(step, played.episodes, credit.signals, groups, golden, judged, teacher_said, scores, seed)
-
-
-def _numbers(
-    credit: CreditResult, update: UpdateMetrics, scored: Sequence[ScoredEpisode], watched: Mapping[str, float]
-) -> dict[str, Any]:
-    """What the metrics say of a step, timings apart."""
-    roles = {}
-    for role, counts in credit.roles.items():
-        learned = update.roles.get(role)
-        roles[role] = {
-            **{key: value for key, value in asdict(counts).items() if key not in ("rewards", "groups")},
-            "groups": None if counts.groups is None else asdict(counts.groups),
-            "rewards": dict(counts.rewards),
-            "update": None if learned is None else asdict(learned),
-        }
-    whole = asdict(update)
-    del whole["roles"]
-    return {
-        "roles": roles,
-        "datasets": batch_measures(scored),
-        "endings": endings(scored),
-        "watched": dict(watched),
-        "set_aside": {reason.value: count for reason, count in credit.set_aside.items()},
-        "update": whole,
-    }

@@ -1,4 +1,5 @@
-"""Letting a team play a batch of questions, so that on a CPU equal weights and seeds give equal episodes to the last bit.
+"""Letting a team play a batch of questions, so that on a CPU equal weights, seeds and concurrency give equal episodes to the
+last bit, if the engine has nothing cached from before, as after `Policy.publish`.
 
 Knows teams and engines; nothing of rewards.
 """
