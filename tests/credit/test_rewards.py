@@ -88,28 +88,32 @@ def test_divergence_is_the_sum_of_log_ratios_over_trainable_tokens() -> None:
 
 def test_the_chained_searcher_earns_nine_tenths_of_the_result_and_a_tenth_of_its_behaviour() -> None:
     mix = RewardMix(team_result=0.9, behaviour=0.1)
-    reward = mix.mix({"team_result": 1.0, "behaviour": 0.5}, well_formed=True, divergence=None)
+    reward = mix.mix({"team_result": 1.0, "behaviour": 0.5}.__getitem__, well_formed=True, divergence=None)
     assert reward.total == pytest.approx(0.95)
     assert reward.parts == {"team_result": 1.0, "behaviour": 0.5, "well_formed": 1.0}
-    assert mix.mix({"team_result": 0.0, "behaviour": 1.0}, well_formed=True, divergence=None).total == pytest.approx(0.1)
+    assert mix.mix(
+        {"team_result": 0.0, "behaviour": 1.0}.__getitem__, well_formed=True, divergence=None
+    ).total == pytest.approx(0.1)
 
 
 def test_an_invalid_format_earns_minus_one_whatever_else_was_earned() -> None:
     mix = RewardMix(team_result=0.9, behaviour=0.1)
-    assert mix.mix({"team_result": 1.0, "behaviour": 1.0}, well_formed=False, divergence=None).total == -1.0
+    assert mix.mix({"team_result": 1.0, "behaviour": 1.0}.__getitem__, well_formed=False, divergence=None).total == -1.0
     lenient = RewardMix(team_result=0.9, invalid_format=None)
-    assert lenient.mix({"team_result": 1.0}, well_formed=False, divergence=None).total == pytest.approx(0.9)
+    assert lenient.mix({"team_result": 1.0}.__getitem__, well_formed=False, divergence=None).total == pytest.approx(0.9)
 
 
 def test_the_divergence_from_the_teacher_is_subtracted_and_kept_apart() -> None:
     mix = RewardMix(team_result=0.9, assignment=0.1, teacher_kl=1e-3)
-    reward = mix.mix({"team_result": 1.0, "assignment": 0.5}, well_formed=True, divergence=20.0)
+    reward = mix.mix({"team_result": 1.0, "assignment": 0.5}.__getitem__, well_formed=True, divergence=20.0)
     assert (reward.outcome, reward.penalty, reward.total) == pytest.approx((0.95, 0.02, 0.93))
     assert reward.parts["teacher_divergence"] == 20.0
 
 
 def test_a_sequence_that_was_not_scored_pays_no_penalty_and_shows_no_divergence() -> None:
-    reward = RewardMix(exact_match=1.0, teacher_kl=1e-3).mix({"exact_match": 1.0}, well_formed=True, divergence=None)
+    reward = RewardMix(exact_match=1.0, teacher_kl=1e-3).mix(
+        {"exact_match": 1.0}.__getitem__, well_formed=True, divergence=None
+    )
     assert reward.total == 1.0
     assert "teacher_divergence" not in reward.parts
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 
 import numpy as np
 
@@ -135,11 +136,10 @@ class _Worth:
 
     def of(self, candidate: int, divergence: float | None) -> Reward:
         """The reward of one candidate of the agent's last turn."""
-        parts = {part: self._part(part, candidate) for part in self.role.rewards.weights}
         well_formed = is_well_formed(self.episode, self.transcript, self.judged, candidate)
-        return self.role.rewards.mix(parts, well_formed=well_formed, divergence=divergence)
+        return self.role.rewards.mix(partial(self._part, candidate), well_formed=well_formed, divergence=divergence)
 
-    def _part(self, part: str, candidate: int) -> float:
+    def _part(self, candidate: int, part: str) -> float:
         match part:
             case "exact_match":
                 answers = self.transcript.agent == self.episode.answering_agent

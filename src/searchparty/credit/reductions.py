@@ -66,5 +66,5 @@ def token_weights(
 
 def numbered(labels: Sequence[Hashable]) -> CountArray:
     """Labels as numbers from 0, in the order in which they first appear."""
-    numbers: dict[Hashable, int] = {}
-    return np.fromiter((numbers.setdefault(label, len(numbers)) for label in labels), np.int64, len(labels))
+    number_of = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    return np.fromiter(map(number_of.__getitem__, labels), np.int64, len(labels))

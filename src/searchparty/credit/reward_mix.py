@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pydantic import Field, model_validator
@@ -65,17 +65,20 @@ class RewardMix(StrictModel):
         }
         return {part: weight for part, weight in (own | self.given).items() if weight}
 
-    def mix(self, parts: Mapping[str, float], *, well_formed: bool, divergence: float | None) -> Reward:
+    def mix(self, value_of: Callable[[str], float], *, well_formed: bool, divergence: float | None) -> Reward:
         """Weigh the parts.
 
         Args:
-            parts: a value for every name in `weights`, and for no other.
+            value_of: gives the value of a part by its name; asked only for parts that have a weight.
             divergence: of the sequence from the teacher; None if it was not scored, which costs nothing.
         """
-        outcome = sum(weight * parts[part] for part, weight in self.weights.items())
+        shown, outcome = {}, 0.0
+        for part, weight in self.weights.items():
+            shown[part] = value_of(part)
+            outcome += weight * shown[part]
         if not well_formed and self.invalid_format is not None:
             outcome = self.invalid_format
-        shown = {**parts, "well_formed": float(well_formed)}
+        shown["well_formed"] = float(well_formed)
         if divergence is None:
             return Reward(shown, outcome, 0.0)
         shown["teacher_divergence"] = divergence
