@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from training_factories import Notes, episode_ids, metrics, opd_stage, recipe, run, small_stage, start, wait_for
+from training_factories import Notes, episode_ids, metrics, opd_stage, recipe, rl_stage, run, small_stage, start, wait_for
 
 from searchparty.errors import UserError
+from searchparty.retrieval.bm25 import BM25Index
 from searchparty.training.recipe import TrainRecipe
 
 
@@ -110,3 +112,16 @@ def test_a_run_of_another_version_is_refused(made: TrainRecipe, uninterrupted: P
 def test_nothing_to_resume_is_said(made: TrainRecipe, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="nothing to resume here"):
         run(made, tmp_path / "run", resume=True)
+
+
+def test_another_index_under_the_same_path_does_not_continue_a_stage(world: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    shutil.copytree(world / "index", index)
+    run(recipe(teacher=rl_stage(world, steps=1, index=str(index))), tmp_path / "run")
+    (tmp_path / "run/stages/teacher/result.json").unlink()
+    shutil.rmtree(index)
+    passages = (world / "corpus.jsonl").read_text().splitlines()
+    (tmp_path / "corpus.jsonl").write_text("\n".join(passages[1:]) + "\n")
+    BM25Index.build(tmp_path / "corpus.jsonl", index)
+    with pytest.raises(UserError, match=r"stages\.teacher: retriever changed since the stage was begun"):
+        run(recipe(teacher=rl_stage(world, steps=1, index=str(index))), tmp_path / "run", resume=True)

@@ -50,7 +50,7 @@ async def imitate(
         UserError: the expert has another tokenizer, or no episode is left to learn from.
         TrainingStopped: the numbers are no longer finite.
     """
-    signals = await _expert_signals(name, spec, seed, listener)
+    signals = await _expert_signals(name, spec, seed, place, listener)
     parts = _steps(len(signals), spec, seed)
     policy = open_policy(
         spec.policy,
@@ -118,7 +118,7 @@ def _steps(sequences: int, spec: SFTStage, seed: int) -> list[Any]:
     return steps
 
 
-async def _expert_signals(name: str, spec: SFTStage, seed: int, listener: TrainListener) -> list[Signal]:
+async def _expert_signals(name: str, spec: SFTStage, seed: int, place: StageDirectory, listener: TrainListener) -> list[Signal]:
     """Let the expert play every team, and keep what is worth imitating."""
     questions = load_stage_questions(spec)
     golden = {question.key: question.golden_answers for question in questions}
@@ -126,9 +126,11 @@ async def _expert_signals(name: str, spec: SFTStage, seed: int, listener: TrainL
     expert = _expert(spec.expert, load_chat(model_folder(spec.policy.spec), spec.policy.spec))
     signals: list[Signal] = []
     left_out = Counter[str]()
+    inputs: dict[str, Any] = {}
     try:
         for number, team in enumerate(spec.teams):
             stage = set_stage(team_recipe(spec, team, seed), WithPolicy(spec.policy, expert))
+            inputs[f"{number} {team.name}"] = stage.describe()
             try:
                 played = await roll_out(
                     stage,
@@ -150,6 +152,7 @@ async def _expert_signals(name: str, spec: SFTStage, seed: int, listener: TrainL
                     signals += imitation_signals([episode])
     finally:
         await expert.engine.close()
+    place.check_inputs(inputs)
     if left_out:
         listener.on_message(f"stage {name}: left out: " + ", ".join(f"{why} {count}" for why, count in left_out.items()))
     if not signals:

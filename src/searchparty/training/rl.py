@@ -74,6 +74,8 @@ class RLTrainer:
             UserError: memory or disk is full.
         """
         spec = self.spec
+        teacher = None if self.teacher is None else self.teacher.identity
+        self.place.check_inputs({**self.stage.describe(), "teacher": teacher})
         checkpoints = CheckpointFolder(self.place.checkpoints, keep_last=spec.checkpoint.keep)
         done = await self._resume(checkpoints)
         self.listener.on_stage(self.name, "rl", spec.steps, done)

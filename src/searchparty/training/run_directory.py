@@ -4,6 +4,7 @@
     environment.json             versions, and what every stage's result depends on besides the recipe
     metrics.jsonl                one line a step or development evaluation, of all stages
     stages/NAME/stage.json       what the audit must know of the stage
+    stages/NAME/inputs.json      contents of the models, prompts, team and retriever that it uses
     stages/NAME/episodes/        what each step sampled and learned from (`records`)
     stages/NAME/checkpoints/     states to go on from; in each, `model` is a model folder
     stages/NAME/result.json      written when the stage is done: which checkpoint is its model
@@ -58,6 +59,31 @@ class StageDirectory:
     @property
     def description(self) -> Path:
         return self.path / "stage.json"
+
+    @property
+    def inputs(self) -> Path:
+        return self.path / "inputs.json"
+
+    def check_inputs(self, inputs: Mapping[str, Any]) -> None:
+        """Write down what the stage depends on besides the recipe; if it was begun before, nothing of it may have changed.
+
+        Args:
+            inputs: contents of models, prompts, team and retriever, as far as they are known (None is not).
+
+        Raises:
+            UserError: one line for each difference.
+        """
+        now = _flat(dict(inputs))
+        if self.inputs.is_file():
+            before = _flat(read_json(self.inputs, dict))
+            changed = [
+                f"{key} changed since the stage was begun ({before[key]} → {now[key]}); begin another run for it"
+                for key in sorted(before.keys() & now.keys())
+                if None not in (before[key], now[key]) and before[key] != now[key]
+            ]
+            if changed:
+                raise UserError(*changed)
+        write_json(self.inputs, dict(inputs))
 
     @property
     def result(self) -> Path:
