@@ -25,6 +25,7 @@ from searchparty.learning.checkpoints import CheckpointFolder
 from searchparty.learning.faults import LearningFault
 from searchparty.learning.metrics import UpdateMetrics
 from searchparty.questions.types import Question
+from searchparty.teams.escaping import without_surrogates
 from searchparty.teams.registry import find_team
 from searchparty.training.alarms import Alarm, Alarms
 from searchparty.training.audit import audit_step
@@ -121,7 +122,7 @@ class RLTrainer:
             concurrency=spec.concurrency,
             on_episode=lambda done, total: self.listener.on_work("sampling", done, total),
         )
-        golden = {question.key: question.golden_answers for question in questions}
+        golden = {question.key: list(map(without_surrogates, question.golden_answers)) for question in questions}
         scored = [score_episode(episode, golden[episode.question_key], self.scorer) for episode in played.episodes]
 
         clock = time.perf_counter()
