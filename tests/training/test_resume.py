@@ -80,6 +80,25 @@ def test_a_torn_line_of_the_metrics_is_removed(made: TrainRecipe, uninterrupted:
     assert metrics(folder) == metrics(uninterrupted)
 
 
+def test_metrics_that_are_gone_are_said_to_be(made: TrainRecipe, uninterrupted: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    subprocess.run(["cp", "-r", str(uninterrupted), str(folder)], check=True)
+    (folder / "metrics.jsonl").unlink()
+    (folder / "stages/student/result.json").unlink()
+    notes = Notes()
+    run(made, folder, resume=True, listener=notes)
+    assert notes.messages[0] == "stage student: the metrics of 3 of its first 3 steps are gone"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3"])
+def test_a_damaged_result_of_a_stage_is_named(made: TrainRecipe, uninterrupted: Path, tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "run"
+    subprocess.run(["cp", "-r", str(uninterrupted), str(folder)], check=True)
+    (folder / "stages/teacher/result.json").write_text(text)
+    with pytest.raises(UserError, match=r"teacher/result\.json: not in the expected form"):
+        run(made, folder, resume=True)
+
+
 def test_a_finished_run_is_resumed_without_doing_anything(made: TrainRecipe, uninterrupted: Path) -> None:
     before = metrics(uninterrupted)
     run(made, uninterrupted, resume=True)

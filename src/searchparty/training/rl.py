@@ -105,9 +105,13 @@ class RLTrainer:
             await self.policy.load(found.checkpoint.folder)
         remove_steps(self.place.episodes, done)
         self.metrics.keep(lambda line: line["stage"] != self.name or (done > 0 and line["step"] <= done))
-        for line in self.metrics.lines():
-            if line["stage"] == self.name and line["kind"] == "step":
-                self.alarms.remember(line["watched"])
+        known = [line for line in self.metrics.lines() if line["stage"] == self.name and line["kind"] == "step"]
+        for line in known:
+            self.alarms.remember(line["watched"])
+        if len(known) < done:
+            self.listener.on_message(
+                f"stage {self.name}: the metrics of {done - len(known)} of its first {done} steps are gone"
+            )
         return done
 
     async def _step(self, step: int) -> tuple[dict[str, Any], list[Alarm]]:

@@ -69,11 +69,18 @@ async def train(
                     except UserError as error:
                         raise UserError(*[f"stages.{name}: {line}" for line in error.lines]) from error
                     write_json(place.result, {"format": 1, "number": number, "kind": spec.kind, **result})
-                model = read_json(place.result, lambda value: value.get("model"))
+                model = read_json(place.result, _model_of_result)
                 if model is not None:
                     made[name] = run.path / str(model)
         write_report(run, recipe)
     return run
+
+
+def _model_of_result(value: Any) -> object:
+    """The model that a finished stage made; None for an evaluation. Raises TypeError for what is no result."""
+    if not isinstance(value, dict):
+        raise TypeError(f"an object is needed, found {type(value).__name__}")
+    return value.get("model")
 
 
 def _forget_later_stages(run: TrainDirectory, names: Sequence[str], metrics: MetricsLog) -> None:
