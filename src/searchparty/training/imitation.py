@@ -50,7 +50,7 @@ async def imitate(
         UserError: the expert has another tokenizer, or no episode is left to learn from.
         TrainingStopped: the numbers are no longer finite.
     """
-    signals = await _expert_signals(name, spec, seed, place, listener)
+    signals = await _expert_signals(name, spec, seed, listener)
     parts = _steps(len(signals), spec, seed)
     policy = open_policy(
         spec.policy,
@@ -126,11 +126,9 @@ async def _expert_signals(name: str, spec: SFTStage, seed: int, place: StageDire
     expert = _expert(spec.expert, load_chat(model_folder(spec.policy.spec), spec.policy.spec))
     signals: list[Signal] = []
     left_out = Counter[str]()
-    inputs: dict[str, Any] = {}
     try:
         for number, team in enumerate(spec.teams):
             stage = set_stage(team_recipe(spec, team, seed), WithPolicy(spec.policy, expert))
-            inputs[f"{number} {team.name}"] = stage.describe()
             try:
                 played = await roll_out(
                     stage,
@@ -152,7 +150,6 @@ async def _expert_signals(name: str, spec: SFTStage, seed: int, place: StageDire
                     signals += imitation_signals([episode])
     finally:
         await expert.engine.close()
-    place.check_inputs(inputs)
     if left_out:
         listener.on_message(f"stage {name}: left out: " + ", ".join(f"{why} {count}" for why, count in left_out.items()))
     if not signals:

@@ -4,7 +4,6 @@
     environment.json             versions, and what every stage's result depends on besides the recipe
     metrics.jsonl                one line a step or development evaluation, of all stages
     stages/NAME/stage.json       what the audit must know of the stage
-    stages/NAME/inputs.json      contents of the models, prompts, team and retriever that it uses
     stages/NAME/episodes/        what each step sampled and learned from (`records`)
     stages/NAME/checkpoints/     states to go on from; in each, `model` is a model folder
     stages/NAME/result.json      written when the stage is done: which checkpoint is its model
@@ -59,31 +58,6 @@ class StageDirectory:
     @property
     def description(self) -> Path:
         return self.path / "stage.json"
-
-    @property
-    def inputs(self) -> Path:
-        return self.path / "inputs.json"
-
-    def check_inputs(self, inputs: Mapping[str, Any]) -> None:
-        """Write down what the stage depends on besides the recipe; if it was begun before, nothing of it may have changed.
-
-        Args:
-            inputs: contents of models, prompts, team and retriever, as far as they are known (None is not).
-
-        Raises:
-            UserError: one line for each difference.
-        """
-        now = _flat(dict(inputs))
-        if self.inputs.is_file():
-            before = _flat(read_json(self.inputs, dict))
-            changed = [
-                f"{key} changed since the stage was begun ({before[key]} → {now[key]}); begin another run for it"
-                for key in sorted(before.keys() & now.keys())
-                if None not in (before[key], now[key]) and before[key] != now[key]
-            ]
-            if changed:
-                raise UserError(*changed)
-        write_json(self.inputs, dict(inputs))
 
     @property
     def result(self) -> Path:
@@ -178,7 +152,9 @@ class TrainDirectory:
         try:
             document = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise UserError(f"{self.recipe_file}: cannot be read ({error}); was it edited by hand?") from None
+            raise UserError(
+                f"{self.recipe_file}: cannot be read ({' '.join(str(error).split())}); was it edited by hand?"
+            ) from None
         if not isinstance(document, dict):
             raise UserError(f"{self.recipe_file}: is no recipe; was it edited by hand?")
         return document
@@ -216,10 +192,18 @@ class MetricsLog:
         """Told of every line after it was written."""
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """The whole lines; a torn last one is passed over."""
+        """The whole lines; a torn last one is passed over. Raises UserError for a line that this program did not write."""
         if self._path.exists():
-            for line in self._path.read_bytes().split(b"\n")[:-1]:
-                yield json.loads(line)
+            for number, text in enumerate(self._path.read_bytes().split(b"\n")[:-1], start=1):
+                try:
+                    line = json.loads(text)
+                    if not {"stage", "kind", "step"} <= line.keys():
+                        raise ValueError("stage, kind or step is missing")
+                except (ValueError, AttributeError) as error:
+                    raise UserError(
+                        f"{self._path}:{number}: no line of metrics ({error}); repair or remove this line"
+                    ) from None
+                yield line
 
     def keep(self, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
         """Write the file anew with the lines that are wanted."""
@@ -231,7 +215,7 @@ class MetricsLog:
     def append(self, line: Mapping[str, Any]) -> None:
         """Add one line with one write. Raises UserError if the disk is full."""
         try:
-            with self._path.open("ab", buffering=0) as stream:
+            with self._path.open("ab") as stream:  # buffered: without, a full disk may take half a line and say nothing
                 stream.write((json.dumps(line, ensure_ascii=False) + "\n").encode())
         except OSError as error:
             raise UserError(f"{self._path}: cannot be written ({error.strerror}); make room and use --resume") from None
