@@ -118,7 +118,7 @@ def _steps(sequences: int, spec: SFTStage, seed: int) -> list[Any]:
     return steps
 
 
-async def _expert_signals(name: str, spec: SFTStage, seed: int, place: StageDirectory, listener: TrainListener) -> list[Signal]:
+async def _expert_signals(name: str, spec: SFTStage, seed: int, listener: TrainListener) -> list[Signal]:
     """Let the expert play every team, and keep what is worth imitating."""
     questions = load_stage_questions(spec)
     golden = {question.key: question.golden_answers for question in questions}
