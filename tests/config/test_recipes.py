@@ -104,3 +104,40 @@ def test_a_key_that_stands_twice_is_refused_and_not_silently_the_last(tmp_path: 
 def test_numbers_that_no_record_can_hold_are_refused(tmp_path: Path, changes: dict[str, object]) -> None:
     with pytest.raises(UserError):
         load_recipe(EvalRecipe, recipe_file(tmp_path, **changes), [], {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["? [a]\n: b\n", "? {a: 1}\n: b\n", "name: 2020-13-45\n", f"seed: {'1' * 5000}\n", "a: " + "[" * 3000 + "]" * 3000 + "\n"],
+    ids=["list as key", "mapping as key", "impossible date", "endless number", "endless brackets"],
+)
+def test_what_yaml_cannot_build_is_one_line_that_names_the_file(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        load_recipe(EvalRecipe, path, [], {})
+    (line,) = caught.value.lines
+    assert line.startswith(str(path))
+
+
+def test_an_override_that_yaml_cannot_build_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="index=2020-13-45: the value is not valid YAML; quote it"):
+        load_recipe(EvalRecipe, recipe_file(tmp_path), ["index=2020-13-45"], {})
+
+
+@pytest.mark.parametrize("below", ["", "a\0b"])
+def test_what_is_extended_must_be_a_path(tmp_path: Path, below: str) -> None:
+    with pytest.raises(UserError, match="extends: the path of another recipe is needed"):
+        load_recipe(EvalRecipe, recipe_file(tmp_path, extends=below), [], {})
+
+
+def test_a_number_that_is_not_finite_is_refused(tmp_path: Path) -> None:
+    path = recipe_file(
+        tmp_path, sampling={"temperature": float("inf")}, roles={"searcher": {"sampling": {"temperature": 1e999}}}
+    )
+    with pytest.raises(UserError) as caught:
+        load_recipe(EvalRecipe, path, [], {})
+    assert [line.split(": ")[1] for line in caught.value.lines] == [
+        "sampling.temperature",
+        "roles.searcher.sampling.temperature",
+    ]

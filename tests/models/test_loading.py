@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 import transformers
 from stub_model_server import serve
 from tiny_models import DATA, backend, random_model
@@ -105,3 +106,15 @@ def test_a_server_that_is_down_is_left_to_the_run_to_record() -> None:
     with serve() as stub:
         url = stub.url
     assert load_model(url).chat is None
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA card")
+def test_a_device_that_is_not_there_is_a_fault_of_the_user(folder: Path) -> None:
+    with pytest.raises(UserError, match="cannot be loaded"):
+        load_model(str(folder), device="cuda")
+
+
+def test_weights_that_are_cut_short_are_a_fault_of_the_user(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"x")
+    with pytest.raises(UserError, match="the model cannot be loaded"):
+        load_model(str(folder), device="cpu")

@@ -149,3 +149,10 @@ def test_a_compressed_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
 def test_a_parquet_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes((DATA / "search_r1_nq_test.sample.parquet").read_bytes()[:5000])
     assert "parquet file is damaged" in fault_of(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("key", ["id", "dataset"])
+def test_half_of_a_surrogate_pair_in_what_makes_the_key_is_refused(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({**native_record(), key: "q\ud800"}) + "\n")
+    assert "half of a surrogate pair ('q\\ud800')" in fault_of(path)

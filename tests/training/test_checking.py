@@ -178,3 +178,17 @@ def test_a_judge_prompt_without_its_turn_is_refused(world: Path, tmp_path: Path)
     lines = faults(student=opd_stage(world, teacher="tiny", credit="prompted-critic", judge=judge))
     assert len(lines) == 1
     assert lines[0].startswith("stages.student: judge: ")
+
+
+@pytest.mark.parametrize("gone", ["tokenizer.json", "model.safetensors"])
+def test_a_teacher_whose_folder_lacks_a_file_is_named(world: Path, tmp_path: Path, gone: str) -> None:
+    folder = tmp_path / "teacher"
+    shutil.copytree(shipped_model(), folder)
+    (folder / gone).unlink()
+    lines = faults(student=opd_stage(world, teacher=str(folder)))
+    assert any(line.startswith("stages.student: teacher") and gone.removeprefix("model") in line for line in lines)
+
+
+def test_an_evaluation_that_is_its_own_baseline_is_refused(world: Path) -> None:
+    (line,) = faults(base=eval_stage(world, baseline="base"))
+    assert line == "stages.base: baseline: base is this stage itself; name another eval stage"

@@ -143,3 +143,34 @@ def test_a_recipe_to_extend_that_is_not_there_is_named(tmp_path: Path, extends: 
     file = write(tmp_path, "a.yaml", extends=extends, stages={"teacher": rl_stage(NOWHERE)})
     with pytest.raises(UserError, match=fault):
         load_recipe(TrainRecipe, file, [], {})
+
+
+@pytest.mark.parametrize("kind", [["rl"], {"rl": 1}, 3, None])
+def test_a_kind_that_is_no_word_is_refused(kind: object) -> None:
+    assert all("stages.teacher" in line for line in faults(stages={"teacher": {**rl_stage(NOWHERE), "kind": kind}}))
+
+
+@pytest.mark.parametrize("stages", [None, [1], "rl"])
+def test_stages_that_are_no_mapping_are_the_one_fault_whatever_the_defaults(stages: object) -> None:
+    (line,) = faults(stages=stages, defaults={"policy": "tiny"})
+    assert line.startswith("r.yaml: stages: ")
+
+
+def test_a_seed_that_stands_twice_is_refused() -> None:
+    (line,) = faults(seeds=[1, 2, 1], stages={"teacher": rl_stage(NOWHERE)})
+    assert line.startswith("r.yaml: seeds: 1 stands twice; give each seed once")
+
+
+@pytest.mark.parametrize(
+    ("learner", "place"),
+    [
+        ({"betas": [1.0, 0.9]}, "betas.0"),
+        ({"betas": [0.9, -1]}, "betas.1"),
+        ({"learning_rate": float("inf")}, "learning_rate"),
+        ({"weight_decay": float("inf")}, "weight_decay"),
+        ({"lora": {"modules": []}}, "lora.modules"),
+    ],
+)
+def test_numbers_that_no_optimizer_takes_are_refused_before_anything_is_loaded(learner: dict[str, Any], place: str) -> None:
+    (line,) = faults(stages={"teacher": rl_stage(NOWHERE, learner=learner)})
+    assert f"stages.teacher.learner.{place}: " in line

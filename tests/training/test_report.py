@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from searchparty.errors import UserError
 from searchparty.training.report import paired_difference, question_scores
 
 
@@ -46,3 +47,18 @@ def test_the_score_of_a_question_is_the_mean_of_its_samples(tmp_path: Path) -> N
     rows = [{"dataset": dataset, "question_key": key, "exact_match": score} for dataset, key, score in lines]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert question_scores(file) == {"nq": {"nq/a": 0.5}, "world": {"world/b": 1.0}}
+
+
+@pytest.mark.parametrize(
+    "line", ["garbage", "[1]", '{"dataset": "nq"}', '{"dataset": "nq", "question_key": "a", "exact_match": null}']
+)
+def test_a_damaged_file_of_scores_is_named_with_its_line(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "scores.jsonl"
+    file.write_text(json.dumps({"dataset": "nq", "question_key": "nq/a", "exact_match": 1.0}) + "\n" + line + "\n")
+    with pytest.raises(UserError, match=r"scores\.jsonl:2: "):
+        question_scores(file)
+
+
+def test_a_missing_file_of_scores_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        question_scores(tmp_path / "scores.jsonl")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -11,7 +12,11 @@ import pytest
 from training_factories import Notes, episode_ids, metrics, opd_stage, recipe, run, small_stage, start, wait_for
 
 from searchparty.errors import UserError
+from searchparty.retrieval.bm25 import BM25Index
+from searchparty.tiny import shipped_model
 from searchparty.training.recipe import TrainRecipe
+from searchparty.training.run import describe_environment
+from searchparty.training.run_directory import TrainDirectory
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +80,25 @@ def test_a_torn_line_of_the_metrics_is_removed(made: TrainRecipe, uninterrupted:
     assert metrics(folder) == metrics(uninterrupted)
 
 
+def test_metrics_that_are_gone_are_said_to_be(made: TrainRecipe, uninterrupted: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    subprocess.run(["cp", "-r", str(uninterrupted), str(folder)], check=True)
+    (folder / "metrics.jsonl").unlink()
+    (folder / "stages/student/result.json").unlink()
+    notes = Notes()
+    run(made, folder, resume=True, listener=notes)
+    assert notes.messages[0] == "stage student: the metrics of 3 of its first 3 steps are gone"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3"])
+def test_a_damaged_result_of_a_stage_is_named(made: TrainRecipe, uninterrupted: Path, tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "run"
+    subprocess.run(["cp", "-r", str(uninterrupted), str(folder)], check=True)
+    (folder / "stages/teacher/result.json").write_text(text)
+    with pytest.raises(UserError, match=r"teacher/result\.json: not in the expected form"):
+        run(made, folder, resume=True)
+
+
 def test_a_finished_run_is_resumed_without_doing_anything(made: TrainRecipe, uninterrupted: Path) -> None:
     before = metrics(uninterrupted)
     run(made, uninterrupted, resume=True)
@@ -96,6 +120,33 @@ def test_other_questions_under_the_same_name_do_not_continue_a_run(world: Path, 
     questions.write_text("\n".join(questions.read_text().splitlines()[:-1]) + "\n")
     with pytest.raises(UserError, match=r"teacher\.questions changed since the run was begun"):
         run(made, tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("part", ["index", "policy", "prompts"])
+def test_other_contents_under_the_same_path_do_not_continue_a_run(world: Path, tmp_path: Path, part: str) -> None:
+    index, policy, prompts = tmp_path / "index", tmp_path / "policy", tmp_path / "prompts"
+    shutil.copytree(world / "index", index)
+    shutil.copytree(shipped_model(), policy)
+    prompts.mkdir()
+    (prompts / "chained_searcher.yaml").write_text("turns: {}\n")
+    made = recipe(teacher=small_stage(world, index=str(index), policy=str(policy), prompts=str(prompts)))
+    directory = TrainDirectory(tmp_path / "run")
+    directory.begin(made, describe_environment(made))
+    directory.check_same(made, describe_environment(made))
+    if part == "index":
+        corpus = (world / "corpus.jsonl").read_text().splitlines(keepends=True)[:-1]
+        (tmp_path / "corpus.jsonl").write_text("".join(corpus))
+        shutil.rmtree(index)
+        BM25Index.build(tmp_path / "corpus.jsonl", index)
+    elif part == "policy":
+        file = policy / "model.safetensors"
+        file.write_bytes(file.read_bytes()[:-1] + b"\1")
+    else:
+        (prompts / "chained_searcher.yaml").write_text("turns: {a: b}\n")
+    with pytest.raises(UserError) as refused:
+        directory.check_same(made, describe_environment(made))
+    (line,) = refused.value.lines
+    assert line.endswith(f": teacher.{part} changed since the run was begun; begin another run for it")
 
 
 def test_a_run_of_another_version_is_refused(made: TrainRecipe, uninterrupted: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from training_factories import recipe, rl_stage
 
 from searchparty.errors import UserError
-from searchparty.training.run_directory import TrainDirectory
+from searchparty.training.run_directory import MetricsLog, TrainDirectory
 
 
 def refused(folder: Path, *, resume: bool = False, overwrite: bool = False) -> str:
@@ -66,3 +66,22 @@ def test_an_edited_recipe_that_is_no_longer_one_is_named(world: Path, tmp_path: 
     directory.recipe_file.write_text("- not\n- a recipe\n")
     with pytest.raises(UserError, match="is no recipe; was it edited by hand"):
         directory.read_recipe()
+
+
+@pytest.mark.parametrize("damage", [b"garbage", b"", b"[1]", b"{}", b"\xff\xfe", b'{"stage": "te\0\0\0}'])
+def test_a_damaged_line_of_the_metrics_is_named_with_its_number(tmp_path: Path, damage: bytes) -> None:
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.append({"stage": "teacher", "step": 1, "kind": "step"})
+    with (tmp_path / "metrics.jsonl").open("ab") as stream:
+        stream.write(damage + b"\n")
+    with pytest.raises(UserError, match=r"metrics\.jsonl:2: no line of metrics"):
+        log.keep(lambda line: True)
+
+
+def test_a_recipe_that_is_no_yaml_is_refused_in_one_line(world: Path, tmp_path: Path) -> None:
+    directory = TrainDirectory(tmp_path)
+    directory.begin(recipe(teacher=rl_stage(world)), {})
+    directory.recipe_file.write_text("stages: {\n")
+    with pytest.raises(UserError) as error:
+        directory.read_recipe()
+    assert "\n" not in str(error.value)

@@ -173,3 +173,13 @@ def test_keys_of_recorded_signals_name_their_sequences(both_stages: Path) -> Non
     record = read_step(both_stages / "stages/teacher/episodes", 1)
     first = record.episodes[0]
     assert SequenceKey(first.question_key, first.sample, first.agents[0].agent, 0) in {one.key for one in record.signals}
+
+
+def test_golden_answers_that_no_file_can_hold_do_not_end_a_run(world: Path, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in (world / "questions-train.jsonl").read_text().splitlines()]
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text("".join(json.dumps({**line, "golden_answers": ["half\ud800"]}) + "\n" for line in lines))
+    directory = run(recipe(teacher=small_stage(world, steps=1, questions=str(questions))), tmp_path / "run")
+    assert {
+        answer for answers in read_step(directory.stage("teacher").episodes, 1).golden_answers.values() for answer in answers
+    } == {"half\ufffd"}

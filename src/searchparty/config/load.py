@@ -6,7 +6,7 @@ merged key by key, everything else is replaced.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
@@ -78,6 +78,8 @@ class _UniqueKeys(yaml.SafeLoader):
         keys = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key_node.start_mark)
             if key in keys:
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key} stands twice", key_node.start_mark)
             keys.add(key)
@@ -92,6 +94,8 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         raise UserError(f"{path}:{mark.line + 1 if mark else 1}: not valid YAML ({getattr(error, 'problem', error)})") from None
+    except (ValueError, RecursionError) as error:  # such as the date 2026-13-45, or a thousand brackets
+        raise UserError(f"{path}: a value cannot be read ({error}); put it in quotes, or correct it") from None
     if not isinstance(document, dict):
         raise UserError(f"{path}: a recipe is a mapping of keys to values")
     return document
@@ -114,7 +118,7 @@ def _read_extended(path: Path, above: Sequence[Path]) -> dict[str, Any]:
     below = document.pop("extends", None)
     if below is None:
         return document
-    if not isinstance(below, str):
+    if not isinstance(below, str) or not below or "\0" in below:
         raise UserError(f"{path}: extends: the path of another recipe is needed (found {below!r})")
     return merged(_read_extended(path.parent / below, [*above, path.resolve()]), document)
 
@@ -126,7 +130,7 @@ def _override(document: dict[str, Any], word: str) -> str | None:
         return f"{word}: an override has the form key.path=value"
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         return f"{word}: the value is not valid YAML; quote it"
     *parents, last = path.split(".")
     place = document

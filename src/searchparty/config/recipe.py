@@ -12,9 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 
 class Strict(BaseModel):
-    """A part of a recipe: unknown keys are faults, and a loaded recipe does not change."""
+    """A part of a recipe: unknown keys and numbers that are not finite are faults, and a loaded recipe does not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
 
 
 class ModelSpec(Strict):

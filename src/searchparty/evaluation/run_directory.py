@@ -170,7 +170,9 @@ class RunDirectory:
         try:
             document = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise UserError(f"{self.recipe_file}: cannot be read ({error}); was it edited by hand?") from None
+            raise UserError(
+                f"{self.recipe_file}: cannot be read ({' '.join(str(error).split())}); was it edited by hand?"
+            ) from None
         if not isinstance(document, dict):
             raise UserError(f"{self.recipe_file}: is no recipe; was it edited by hand?")
         return document

@@ -27,6 +27,8 @@ def load_chat(folder: Path, name: str) -> ChatFormat:
     Raises:
         UserError: for a tokenizer that is not a fast one, or a model without a chat template that is no ChatML model either.
     """
+    if not (folder / "tokenizer.json").is_file():
+        raise UserError(f"{folder}: no tokenizer.json; save the tokenizer (a fast one) into the folder with save_pretrained")
     wrapped = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     backend = getattr(wrapped, "backend_tokenizer", None)
     if backend is None:
@@ -69,11 +71,20 @@ def load_weights(folder: Path, device: str | None = None, dtype: str | None = No
     transformers.utils.logging.disable_progress_bar()
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     dtype = dtype or ("bfloat16" if device.startswith("cuda") else "float32")
+    from safetensors import SafetensorError
+
     try:
         model = transformers.AutoModelForCausalLM.from_pretrained(
             folder, dtype=getattr(torch, dtype), trust_remote_code=False, use_safetensors=True, attn_implementation="sdpa"
         )
         return model.to(device).eval()
-    except (ValueError, OSError, KeyError, RuntimeError) as error:
+    except (
+        ValueError,
+        OSError,
+        KeyError,
+        RuntimeError,
+        AssertionError,
+        SafetensorError,
+    ) as error:  # torch without CUDA asserts that it has it
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{folder}: the model cannot be loaded ({type(error).__name__}: {reason}); check its files") from None

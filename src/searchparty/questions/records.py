@@ -120,6 +120,9 @@ class Record:
             attributes: further attributes of `Question`.
         """
         name = self.naming.dataset(dataset, record_id)
+        for word in (name, record_id or "", row or ""):
+            if word != word.encode("utf-8", "replace").decode():  # keys stand in files, which cannot hold that
+                raise self.fault(f"an id or a dataset's name has half of a surrogate pair ({word!a}); repair this record")
         left_over = set(self.fields).difference(used)
         return Question(
             id=record_id if record_id is not None else f"{name}_{self.number if row is None else row}",

@@ -146,9 +146,11 @@ def _check_there(model: ModelSpec) -> None:
 
 
 def _other_models(spec: StageSpec) -> Iterator[tuple[str, ModelSpec]]:
-    """The models that a stage names besides policy and teacher, with their keys."""
+    """The models that a stage names besides its policy, with their keys; none that another stage makes."""
     if isinstance(spec, SFTStage) and not spec.expert.spec.startswith("stage:"):
         yield "expert", spec.expert
+    if isinstance(spec, RLStage) and spec.teacher is not None and not spec.teacher.spec.startswith("stage:"):
+        yield "teacher", spec.teacher
     if isinstance(spec, RLStage) and spec.judge is not None:
         yield "judge.model", spec.judge.model
     for role, own in spec.roles.items():
@@ -229,6 +231,8 @@ def _budget(spec: RLStage) -> None:
 
 def _baseline(spec: EvalStage, recipe: TrainRecipe) -> None:
     other = recipe.stages.get(str(spec.baseline))
+    if other is spec:
+        raise UserError(f"baseline: {spec.baseline} is this stage itself; name another eval stage")
     if not isinstance(other, EvalStage):
         there = ", ".join(name for name, stage in recipe.stages.items() if isinstance(stage, EvalStage))
         raise UserError(f"baseline: no eval stage named {spec.baseline}; there are: {there}; choose one of them")

@@ -19,6 +19,7 @@ from searchparty.credit.plan import CreditPlan
 from searchparty.credit.plans import PLANS
 
 Positive = Annotated[int, Field(ge=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]
 Action = Literal["ignore", "warn", "stop"]
 """What an alarm does: nothing, a line in the metrics and on the screen, or the end of the run after the step was recorded."""
 
@@ -53,7 +54,9 @@ class LoRASpec(Strict):
 
     rank: Positive = 16
     scale: Annotated[float, Field(gt=0)] = 32.0
-    modules: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+    modules: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
+    )  # fmt: skip
 
 
 class LearnerSpec(Strict):
@@ -62,7 +65,7 @@ class LearnerSpec(Strict):
     learning_rate: Annotated[float, Field(gt=0)] = 1e-6
     schedule: ScheduleSpec = ScheduleSpec()
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
     gradient_clip: Annotated[float, Field(gt=0)] | None = 1.0
     minibatches: Positive = 5
     """Optimizer steps of one update. Not read by an `sft` stage, which has `sequences_per_step`."""
@@ -260,8 +263,10 @@ class TrainRecipe(Strict):
     @classmethod
     def _spread_defaults(cls, document: Any) -> Any:
         """Write the defaults into the stages. A stage that is null is none: so a recipe leaves out one of those it extends."""
-        if not isinstance(document, Mapping) or not isinstance(document.get("stages"), Mapping):
+        if not isinstance(document, Mapping):
             return document
+        if not isinstance(document.get("stages"), Mapping):  # that is the fault; what the defaults are for is not known
+            return {key: value for key, value in document.items() if key != "defaults"}
         stages = {name: stage for name, stage in document["stages"].items() if stage is not None}
         defaults = document.get("defaults", {})
         if not isinstance(defaults, Mapping):
@@ -269,12 +274,22 @@ class TrainRecipe(Strict):
         kinds: dict[Any, type[PlayedStage]] = {"sft": SFTStage, "rl": RLStage, "eval": EvalStage}
         spread = {}
         for name, stage in stages.items():
-            kind = kinds.get(stage.get("kind")) if isinstance(stage, Mapping) else None
+            named = stage.get("kind") if isinstance(stage, Mapping) else None
+            kind = kinds.get(named) if isinstance(named, str) else None
             own = {key: value for key, value in defaults.items() if kind is not None and key in kind.model_fields}
             spread[name] = merged(own, stage) if kind is not None else stage
         every = {key for stage in kinds.values() for key in stage.model_fields}
         unknown = {key: value for key, value in defaults.items() if key not in every}
         return {**document, "defaults": unknown, "stages": spread}
+
+    @field_validator("seeds")
+    @classmethod
+    def _each_seed_once(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        """Refuse a seed that stands twice: it would have one directory for two runs."""
+        twice = [seed for place, seed in enumerate(seeds) if seed in seeds[:place]]
+        if twice:
+            raise ValueError(f"{twice[0]} stands twice; give each seed once")
+        return seeds
 
     @field_validator("defaults")
     @classmethod

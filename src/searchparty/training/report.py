@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
+from searchparty.errors import UserError
 from searchparty.evaluation.intervals import Interval, bootstrap_means
 from searchparty.evaluation.run_directory import RunDirectory
-from searchparty.files import atomic_output, read_json, write_json
+from searchparty.files import atomic_output, read_json, read_jsonl, write_json
 from searchparty.training.recipe import EvalStage, TrainRecipe
 from searchparty.training.run_directory import TrainDirectory
 
@@ -65,11 +65,16 @@ def read_report(run: TrainDirectory) -> list[Compared]:
 
 
 def question_scores(scores_file: Path) -> dict[str, dict[str, float]]:
-    """Dataset to question to avg@k of exact match."""
+    """Dataset to question to avg@k of exact match. Raises UserError if the file is missing or damaged."""
     found: dict[str, dict[str, list[float]]] = {}
-    for line in scores_file.read_bytes().splitlines():
-        episode = orjson.loads(line)
-        found.setdefault(episode["dataset"], {}).setdefault(episode["question_key"], []).append(episode["exact_match"])
+    for number, episode in read_jsonl(scores_file):
+        try:
+            dataset, key, exact_match = str(episode["dataset"]), str(episode["question_key"]), float(episode["exact_match"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(
+                f"{scores_file}:{number}: no score ({error!r}); make the file anew: searchparty score {scores_file.parent}"
+            ) from None
+        found.setdefault(dataset, {}).setdefault(key, []).append(exact_match)
     return {
         dataset: {key: sum(values) / len(values) for key, values in questions.items()} for dataset, questions in found.items()
     }

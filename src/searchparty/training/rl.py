@@ -25,6 +25,7 @@ from searchparty.learning.checkpoints import CheckpointFolder
 from searchparty.learning.faults import LearningFault
 from searchparty.learning.metrics import UpdateMetrics
 from searchparty.questions.types import Question
+from searchparty.teams.escaping import without_surrogates
 from searchparty.teams.registry import find_team
 from searchparty.training.alarms import Alarm, Alarms
 from searchparty.training.audit import audit_step
@@ -104,9 +105,13 @@ class RLTrainer:
             await self.policy.load(found.checkpoint.folder)
         remove_steps(self.place.episodes, done)
         self.metrics.keep(lambda line: line["stage"] != self.name or (done > 0 and line["step"] <= done))
-        for line in self.metrics.lines():
-            if line["stage"] == self.name and line["kind"] == "step":
-                self.alarms.remember(line["watched"])
+        known = [line for line in self.metrics.lines() if line["stage"] == self.name and line["kind"] == "step"]
+        for line in known:
+            self.alarms.remember(line["watched"])
+        if len(known) < done:
+            self.listener.on_message(
+                f"stage {self.name}: the metrics of {done - len(known)} of its first {done} steps are gone"
+            )
         return done
 
     async def _step(self, step: int) -> tuple[dict[str, Any], list[Alarm]]:
@@ -121,7 +126,7 @@ class RLTrainer:
             concurrency=spec.concurrency,
             on_episode=lambda done, total: self.listener.on_work("sampling", done, total),
         )
-        golden = {question.key: question.golden_answers for question in questions}
+        golden = {question.key: list(map(without_surrogates, question.golden_answers)) for question in questions}
         scored = [score_episode(episode, golden[episode.question_key], self.scorer) for episode in played.episodes]
 
         clock = time.perf_counter()

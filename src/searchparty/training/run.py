@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shutil
@@ -18,6 +17,7 @@ from searchparty.evaluation.run import evaluate
 from searchparty.evaluation.run_directory import RunDirectory, package_versions
 from searchparty.files import read_json, write_json
 from searchparty.training.imitation import imitate
+from searchparty.training.inputs import describe_inputs
 from searchparty.training.listening import SilentTrainListener, TrainListener
 from searchparty.training.order import derived_seed
 from searchparty.training.recipe import EvalStage, RLStage, StageSpec, TrainRecipe
@@ -69,11 +69,18 @@ async def train(
                     except UserError as error:
                         raise UserError(*[f"stages.{name}: {line}" for line in error.lines]) from error
                     write_json(place.result, {"format": 1, "number": number, "kind": spec.kind, **result})
-                model = read_json(place.result, lambda value: value.get("model"))
+                model = read_json(place.result, _model_of_result)
                 if model is not None:
                     made[name] = run.path / str(model)
         write_report(run, recipe)
     return run
+
+
+def _model_of_result(value: Any) -> object:
+    """The model that a finished stage made; None for an evaluation. Raises TypeError for what is no result."""
+    if not isinstance(value, dict):
+        raise TypeError(f"an object is needed, found {type(value).__name__}")
+    return value.get("model")
 
 
 def _forget_later_stages(run: TrainDirectory, names: Sequence[str], metrics: MetricsLog) -> None:
@@ -164,24 +171,11 @@ def resolve_references(spec: StageSpec, made: Mapping[str, Path]) -> StageSpec:
 
 def describe_environment(recipe: TrainRecipe) -> dict[str, Any]:
     """Versions, and the contents of what the recipe names: a resumed run must find the same."""
-    inputs: dict[str, Any] = {}
-    for name, spec in recipe.stages.items():
-        inputs[name] = {"questions": _digest(spec.questions)}
-        development = getattr(spec, "development", None)
-        if development is not None:
-            inputs[name]["development"] = _digest(development.questions)
     return {
         "searchparty": __version__,
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "processors": os.cpu_count(),
         "packages": package_versions(),
-        "inputs": inputs,
+        "inputs": describe_inputs(recipe),
     }
-
-
-def _digest(path: Path) -> str | None:
-    if not path.is_file():
-        return None
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

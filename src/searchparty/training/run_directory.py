@@ -152,7 +152,9 @@ class TrainDirectory:
         try:
             document = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise UserError(f"{self.recipe_file}: cannot be read ({error}); was it edited by hand?") from None
+            raise UserError(
+                f"{self.recipe_file}: cannot be read ({' '.join(str(error).split())}); was it edited by hand?"
+            ) from None
         if not isinstance(document, dict):
             raise UserError(f"{self.recipe_file}: is no recipe; was it edited by hand?")
         return document
@@ -190,10 +192,18 @@ class MetricsLog:
         """Told of every line after it was written."""
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """The whole lines; a torn last one is passed over."""
+        """The whole lines; a torn last one is passed over. Raises UserError for a line that this program did not write."""
         if self._path.exists():
-            for line in self._path.read_bytes().split(b"\n")[:-1]:
-                yield json.loads(line)
+            for number, text in enumerate(self._path.read_bytes().split(b"\n")[:-1], start=1):
+                try:
+                    line = json.loads(text)
+                    if not {"stage", "kind", "step"} <= line.keys():
+                        raise ValueError("stage, kind or step is missing")
+                except (ValueError, AttributeError) as error:
+                    raise UserError(
+                        f"{self._path}:{number}: no line of metrics ({error}); repair or remove this line"
+                    ) from None
+                yield line
 
     def keep(self, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
         """Write the file anew with the lines that are wanted."""
@@ -205,7 +215,7 @@ class MetricsLog:
     def append(self, line: Mapping[str, Any]) -> None:
         """Add one line with one write. Raises UserError if the disk is full."""
         try:
-            with self._path.open("ab", buffering=0) as stream:
+            with self._path.open("ab") as stream:  # buffered: without, a full disk may take half a line and say nothing
                 stream.write((json.dumps(line, ensure_ascii=False) + "\n").encode())
         except OSError as error:
             raise UserError(f"{self._path}: cannot be written ({error.strerror}); make room and use --resume") from None

@@ -1,0 +1,91 @@
+"""What a run depends on besides its recipe, by content: a path in a recipe says where a file is, not what is in it.
+
+Reads files; loads no weights and asks no server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from searchparty.config.recipe import ModelSpec
+from searchparty.errors import UserError
+from searchparty.models.loading import load_model, model_folder
+from searchparty.models.model_folders import model_identity
+from searchparty.retrieval.manifest import load_manifest
+from searchparty.training.recipe import PlayedStage, TrainRecipe
+
+SERVED = ("http://", "https://")
+
+
+def describe_inputs(recipe: TrainRecipe) -> dict[str, dict[str, str]]:
+    """Per stage the key of everything that it reads, and a digest of the contents.
+
+    Not in it: what another stage makes, what a server holds, what comes with the package, and what cannot be read.
+    """
+    read: dict[tuple[str, str], str | None] = {}  # each place once, however many stages name it
+    described: dict[str, dict[str, str]] = {}
+    for name, spec in recipe.stages.items():
+        described[name] = {}
+        for key, kind, place in _named(spec):
+            if (kind, place) not in read:
+                read[kind, place] = _digest(kind, place)
+            digest = read[kind, place]
+            if digest is not None:
+                described[name][key] = digest
+    return described
+
+
+def _named(spec: PlayedStage) -> Iterator[tuple[str, str, str]]:
+    """Key, kind and place of whatever a stage names."""
+    yield "questions", "file", str(spec.questions)
+    development, judge = getattr(spec, "development", None), getattr(spec, "judge", None)
+    if development is not None:
+        yield "development", "file", str(development.questions)
+    if spec.index is not None and not spec.index.startswith(SERVED):
+        yield "index", "index", spec.index
+    if spec.prompts not in (None, "world"):
+        yield "prompts", "prompts", str(spec.prompts)
+    if judge is not None and judge.prompt is not None:
+        yield "judge.prompt", "file", str(judge.prompt)
+    for role, own in spec.roles.items():
+        if own.prompt is not None:
+            yield f"roles.{role}.prompt", "file", str(own.prompt)
+    for team in getattr(spec, "teams", None) or (getattr(spec, "team", None),):
+        if team is not None and ".py:" in team.name:
+            yield f"team {team.name}", "file", team.name.rpartition(":")[0]
+    models: dict[str, ModelSpec | None] = {key: getattr(spec, key, None) for key in ("policy", "teacher", "expert")}
+    models["judge.model"] = None if judge is None else judge.model
+    models |= {f"roles.{role}.model": own.model for role, own in spec.roles.items()}
+    for key, model in models.items():
+        if model is not None and not model.spec.startswith(("stage:", *SERVED)):
+            yield key, "model", model.spec
+
+
+def _digest(kind: str, place: str) -> str | None:
+    try:
+        return _DIGESTS[kind](place)
+    except (UserError, OSError, ValueError):
+        return None
+
+
+def _file(place: str) -> str:
+    with Path(place).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _prompts(place: str) -> str:
+    lines = [f"{file.name} {_file(str(file))}\n" for file in sorted(Path(place).glob("*.yaml"))]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _index(place: str) -> str:
+    return load_manifest(Path(place)).identity
+
+
+def _model(place: str) -> str:
+    return load_model(place).identity if place.startswith("scripted:") else model_identity(model_folder(place))
+
+
+_DIGESTS: Mapping[str, Callable[[str], str]] = {"file": _file, "prompts": _prompts, "index": _index, "model": _model}
