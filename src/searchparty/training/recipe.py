@@ -118,7 +118,7 @@ class AlarmSpec(Strict):
     """What is done when a run goes wrong in silence (contract 9)."""
 
     silence: Action = "stop"
-    """A role that is to learn has no trainable token, the teacher scored none of its tokens, or the judge none of its reports."""
+    """A role that is to learn has no trainable token, or the teacher scored none of its tokens, or the judge no report."""
     non_finite: Action = "stop"
     """A log-probability is infinite or not a number; its sequence is left out in any case."""
     no_signal: Action = "warn"
