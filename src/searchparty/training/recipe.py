@@ -242,7 +242,7 @@ class EvalStage(PlayedStage):
 
 
 StageSpec = Annotated[SFTStage | RLStage | EvalStage, Field(discriminator="kind")]
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 
 
 class TrainRecipe(Strict):
