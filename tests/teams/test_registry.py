@@ -51,6 +51,9 @@ def test_a_missing_file_and_a_file_that_raises_are_one_line(tmp_path: Path) -> N
     broken.write_text("1/0")
     with pytest.raises(UserError, match="running the file raised ZeroDivisionError"):
         find_team(f"{broken}:Mine")
+    broken.write_text("raise SystemExit(0)")
+    with pytest.raises(UserError, match="running the file raised SystemExit"):
+        find_team(f"{broken}:Mine")
 
 
 def test_options_set_the_fields_of_the_team() -> None:

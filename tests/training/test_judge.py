@@ -7,14 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from training_factories import opd_stage, recipe, run
 
 from playing import good_lines, play_lines, scripted_model
+from searchparty.credit.findings import FindingKind
 from searchparty.credit.types import SequenceKey
 from searchparty.episodes.types import Episode
 from searchparty.errors import Failure, FailureKind, UserError
 from searchparty.models.types import GenerateRequest
 from searchparty.teams.chained import Chained
 from searchparty.training.judge import Judge, Judgement, judge_prompt, open_judge, read_score
+from searchparty.training.listening import TrainingStopped
 from searchparty.training.recipe import JudgeSpec
 
 SPEC = JudgeSpec(model="scripted:default")
@@ -79,6 +82,26 @@ def test_an_episode_that_a_failing_service_ended_is_not_judged() -> None:
 )
 def test_a_reply_without_a_score_counts_as_0_and_is_listed(reply: str | Failure, why: str) -> None:
     assert judged(lambda _: reply) == Judgement({SEARCHER: 0.0}, [f"nq/q1, sample 0, searcher.1: {why}"])
+
+
+def test_contract_9_a_judge_that_scores_nothing_is_no_silence() -> None:
+    judgement = Judgement({SEARCHER: 0.0}, ["nq/q1, sample 0, searcher.1: no connection"])
+    (finding,) = judgement.findings()
+    assert finding.kind is FindingKind.NOTHING_SCORED and "1 of 1 reports" in str(finding) and "no connection" in str(finding)
+
+
+def test_contract_9_a_judge_that_scores_some_reports_is_told_apart_from_one_that_scores_all() -> None:
+    other = SequenceKey("nq/q1", 1, "searcher.1", 0)
+    (finding,) = Judgement({SEARCHER: 0.0, other: 0.7}, ["nq/q1, sample 0, searcher.1: no score"]).findings()
+    assert finding.kind is FindingKind.PARTLY_SCORED
+    assert Judgement({SEARCHER: 0.0}, []).findings() == []
+
+
+def test_contract_9_a_run_whose_judge_says_nothing_usable_is_stopped(world: Path, tmp_path: Path) -> None:
+    changes = {"credit": "prompted-critic", "judge": {"model": "tiny"}, "policy": "tiny", "teacher": "tiny"}
+    stage = opd_stage(world, steps=1, questions_per_step=4, samples=2, candidates=2, **changes)
+    with pytest.raises(TrainingStopped, match=r"silence: nothing_scored: the judge gave (\d+) of \1 reports no usable score"):
+        run(recipe(student=stage), tmp_path / "run")
 
 
 def test_tags_of_the_judge_in_a_report_cannot_set_its_score() -> None:

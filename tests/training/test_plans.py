@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from training_factories import metrics, opd_stage, recipe, rl_stage, run
 
 from searchparty.credit.types import Signal
+from searchparty.episodes.types import AgentEnd
 from searchparty.tiny import shipped_model
 from searchparty.training.records import StepRecord, read_step
 
@@ -71,12 +72,20 @@ def test_an_untrained_teacher_has_nothing_to_teach(ablations: Path) -> None:
 
 
 def test_on_outcome_all_searchers_of_an_episode_get_one_advantage(ablations: Path) -> None:
+    """Those that kept to the format; the others earn -1 whatever the outcome."""
     record = recorded(ablations, "searcher-on-outcome")
+    finished = {
+        (episode.question_key, episode.sample, transcript.agent)
+        for episode in record.episodes
+        for transcript in episode.agents
+        if transcript.end is AgentEnd.FINISHED
+    }
     by_episode: dict[tuple[str, int], set[float]] = {}
     for signal in of_role(record, "searcher"):
         assert record.groups[signal.key] == f"episodes of {signal.key.question_key}"
         assert signal.key not in record.teacher
-        by_episode.setdefault((signal.key.question_key, signal.key.sample), set()).add(constant(signal))
+        if (signal.key.question_key, signal.key.sample, signal.key.agent) in finished:
+            by_episode.setdefault((signal.key.question_key, signal.key.sample), set()).add(constant(signal))
     assert by_episode
     assert all(len(values) == 1 for values in by_episode.values())
 

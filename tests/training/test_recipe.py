@@ -174,3 +174,8 @@ def test_a_seed_that_stands_twice_is_refused() -> None:
 def test_numbers_that_no_optimizer_takes_are_refused_before_anything_is_loaded(learner: dict[str, Any], place: str) -> None:
     (line,) = faults(stages={"teacher": rl_stage(NOWHERE, learner=learner)})
     assert f"stages.teacher.learner.{place}: " in line
+
+
+def test_a_stage_whose_name_no_override_could_reach_is_refused() -> None:
+    (line,) = faults(stages={"a.alarms.b": rl_stage(NOWHERE)})
+    assert line.startswith("r.yaml: stages.a.alarms.b: ")

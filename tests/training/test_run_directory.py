@@ -85,3 +85,14 @@ def test_a_recipe_that_is_no_yaml_is_refused_in_one_line(world: Path, tmp_path: 
     with pytest.raises(UserError) as error:
         directory.read_recipe()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["teacher", "trackers", "device", "alarms", "retriever"])
+def test_the_name_of_a_stage_does_not_let_its_recipe_change(world: Path, tmp_path: Path, name: str) -> None:
+    directory = TrainDirectory(tmp_path)
+    directory.begin(recipe(**{name: rl_stage(world)}), {})
+    directory.check_same(
+        recipe(**{name: rl_stage(world, alarms={"jump": "stop"}, policy={"spec": "tiny", "device": "cpu"})}), {}
+    )
+    with pytest.raises(UserError, match=f"stages.{name}.steps was 2, is now 3"):
+        directory.check_same(recipe(**{name: rl_stage(world, steps=3)}), {})

@@ -17,9 +17,10 @@ class FindingKind(StrEnum):
     NO_TRAINABLE_TOKENS = "no_trainable_tokens"
     """A role that is to learn has not one trainable token."""
     NOTHING_SCORED = "nothing_scored"
-    """A role needs a teacher, and the teacher scored none of its tokens."""
+    """A role needs a teacher, and the teacher scored none of its tokens; or a judge, and no report got a usable score."""
     PARTLY_SCORED = "partly_scored"
-    """The teacher scored some of a role's sequences and not others; these learn nothing from it."""
+    """The teacher scored some of a role's sequences and not others, which learn nothing from it; or a judge some reports and
+    not others, which count as 0."""
     NON_FINITE = "non_finite"
     """A log-probability or a value at a trainable token is infinite or not a number. One finding per sequence."""
     ALTERED_SAMPLING = "altered_sampling"

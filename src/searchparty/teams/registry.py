@@ -59,7 +59,7 @@ def _load_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"team: {path}: running the file raised {type(error).__name__}: {error}") from error
     return module
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from searchparty.credit.findings import Finding, FindingKind
 from searchparty.credit.gathering import says_something
 from searchparty.credit.types import SequenceKey
 from searchparty.episodes.types import AgentEnd, Episode, SpanKind, Transcript
@@ -35,6 +36,17 @@ class Judgement:
     """From 0 to 1."""
     failures: list[str]
     """A line for each report that got no usable score; it counts as 0."""
+
+    def findings(self) -> list[Finding]:
+        """Whether the judge was silent, which must not pass for bad reports (contract 9)."""
+        if not self.failures:
+            return []
+        silent = len(self.failures) == len(self.scores)
+        detail = (
+            f"the judge gave {len(self.failures)} of {len(self.scores)} reports no usable score, so they count as 0: "
+            f"{self.failures[0]}"
+        )
+        return [Finding(FindingKind.NOTHING_SCORED if silent else FindingKind.PARTLY_SCORED, None, detail)]
 
 
 class Judge:

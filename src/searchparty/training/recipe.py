@@ -118,7 +118,7 @@ class AlarmSpec(Strict):
     """What is done when a run goes wrong in silence (contract 9)."""
 
     silence: Action = "stop"
-    """A role that is to learn has no trainable token, or the teacher scored none of its tokens."""
+    """A role that is to learn has no trainable token, or the teacher scored none of its tokens, or the judge no report."""
     non_finite: Action = "stop"
     """A log-probability is infinite or not a number; its sequence is left out in any case."""
     no_signal: Action = "warn"
@@ -242,7 +242,7 @@ class EvalStage(PlayedStage):
 
 
 StageSpec = Annotated[SFTStage | RLStage | EvalStage, Field(discriminator="kind")]
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 
 
 class TrainRecipe(Strict):

@@ -156,7 +156,7 @@ class RLTrainer:
 
         watched = watched_shares(scored)
         mismatch = {role: metrics.mismatch for role, metrics in update.roles.items()}
-        alarms = self.alarms.hear(credit.findings, watched, mismatch)
+        alarms = self.alarms.hear([*credit.findings, *judgement.findings()], watched, mismatch)
         if is_kept or alarms:
             write_step(self.place.episodes, record)
         seconds = {

@@ -37,8 +37,9 @@ OWN_NAMES = (
     "recipe.resolved.yaml", "environment.json", "metrics.jsonl", "stages", "evaluations", "report.json", "report.md",
     "trackers",
 )  # fmt: skip
-MAY_CHANGE = ("trackers", ".alarms.", ".checkpoint.keep", ".tokens_per_pass", ".device", ".retriever.", ".max_batch_tokens")
-"""Parts of a recipe that may be other ones in a resumed run: they change what is shown, or what a machine can hold."""
+MAY_CHANGE = (".alarms.", ".checkpoint.keep", ".tokens_per_pass", ".device", ".retriever.", ".max_batch_tokens")
+"""Parts of a stage that may be other ones in a resumed run, as may the trackers: they change what is shown, or what a machine
+can hold."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ class TrainDirectory:
         faults = [
             f"{self.path}: {key} was {before.get(key)!r}, is now {now.get(key)!r}; resume with what it was begun with"
             for key in sorted(before.keys() | now.keys())
-            if before.get(key) != now.get(key) and not any(part in f".{key}" for part in MAY_CHANGE)
+            if before.get(key) != now.get(key) and not _may_change(key)
         ]
         old, new = _flat(written.get("inputs", {})), _flat(dict(environment.get("inputs", {})))
         faults += [
@@ -221,6 +222,12 @@ class MetricsLog:
             raise UserError(f"{self._path}: cannot be written ({error.strerror}); make room and use --resume") from None
         if self.also is not None:
             self.also(line)
+
+
+def _may_change(key: str) -> bool:
+    """Whether a resumed run may have another value under this key of the recipe. A stage's name decides nothing."""
+    top, *below = key.split(".", 2)
+    return top == "trackers" or (len(below) == 2 and any(part in f".{below[1]}" for part in MAY_CHANGE))
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
