@@ -158,11 +158,14 @@ def test_numbers_that_are_not_finite_stop_the_run_and_keep_the_last_good_state(
     assert [line["step"] for line in metrics(tmp_path / "run")] == [1, 2]
 
 
-def test_a_role_without_trainable_tokens_stops_the_run(world: Path, tmp_path: Path) -> None:
-    """With one step the Searcher of a direct answer never acts; here, the Answerer never does: every turn is cut short."""
+def test_a_role_without_trainable_tokens_stops_the_run_before_anything_is_learned(world: Path, tmp_path: Path) -> None:
+    """Every turn is cut short after two tokens, so that the Answerer never acts."""
     stage = rl_stage(world, sampling={"max_tokens": 2}, alarms={"silence": "stop"})
-    with pytest.raises(TrainingStopped, match=r"stopped by an alarm: silence: no_trainable_tokens: answerer"):
-        run(recipe(teacher=stage), tmp_path / "run")
+    for resume in (False, True):
+        with pytest.raises(TrainingStopped, match=r"step 1: stopped by an alarm: silence: no_trainable_tokens: answerer"):
+            run(recipe(teacher=stage), tmp_path / "run", resume=resume)
+        assert not (tmp_path / "run/stages/teacher/checkpoints").exists()
+        assert recorded_steps(tmp_path / "run/stages/teacher/episodes") == [1]
     notes = Notes()
     warned = rl_stage(world, sampling={"max_tokens": 2}, alarms={"silence": "warn"})
     run(recipe(teacher=warned), tmp_path / "warned", listener=notes)

@@ -49,6 +49,12 @@ class Alarms:
         for name, share in shares.items():
             self._shares.setdefault(name, deque(maxlen=self._spec.window)).append(share)
 
+    def of_findings(self, findings: Sequence[Finding]) -> list[Alarm]:
+        """The alarms that are known before the update: what credit found, and a judge."""
+        named = [(_CLASSES[finding.kind], finding) for finding in findings]
+        alarms = [Alarm(name, getattr(self._spec, name), str(finding)) for name, finding in named]
+        return [alarm for alarm in alarms if alarm.action != "ignore"]
+
     def hear(
         self, findings: Sequence[Finding], shares: Mapping[str, float], mismatch: Mapping[str, float | None]
     ) -> list[Alarm]:
@@ -58,10 +64,7 @@ class Alarms:
             shares: name to a share of episodes or turns that should not jump, such as those without a search.
             mismatch: role to the mean difference of log-probability between sampler and learner.
         """
-        alarms = []
-        for finding in findings:
-            name = _CLASSES[finding.kind]
-            alarms.append(Alarm(name, getattr(self._spec, name), str(finding)))
+        alarms = self.of_findings(findings)
         for name, share in shares.items():
             before = self._shares.get(name)
             if before:

@@ -62,7 +62,7 @@ class LoRASpec(Strict):
 class LearnerSpec(Strict):
     """How weights are changed. See `learning.settings.LearnerSettings`."""
 
-    learning_rate: Annotated[float, Field(gt=0)] = 1e-6
+    learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-6
     schedule: ScheduleSpec = ScheduleSpec()
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     betas: tuple[Decay, Decay] = (0.9, 0.999)

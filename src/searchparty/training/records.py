@@ -10,8 +10,7 @@ after another, `_S` sequences.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -230,10 +229,3 @@ def _check_facts(value: Any) -> dict[str, Any]:
             for name, rows in value["scores"].items()
         },
     }
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The whole lines of a file of JSON lines; a torn last line is passed over."""
-    if path.exists():
-        for line in path.read_bytes().split(b"\n")[:-1]:
-            yield json.loads(line)

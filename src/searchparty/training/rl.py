@@ -146,6 +146,10 @@ class RLTrainer:
         is_kept = step % spec.record_every == 0 or step == spec.steps
         if spec.audit and is_kept:
             self._audit(record)
+        findings = [*credit.findings, *judgement.findings()]
+        if any(alarm.action == "stop" for alarm in self.alarms.of_findings(findings)):
+            write_step(self.place.episodes, record)
+            self._sound(self.alarms.of_findings(findings), step)
         credit_seconds = time.perf_counter() - clock
 
         clock = time.perf_counter()
@@ -156,7 +160,7 @@ class RLTrainer:
 
         watched = watched_shares(scored)
         mismatch = {role: metrics.mismatch for role, metrics in update.roles.items()}
-        alarms = self.alarms.hear([*credit.findings, *judgement.findings()], watched, mismatch)
+        alarms = self.alarms.hear(findings, watched, mismatch)
         if is_kept or alarms:
             write_step(self.place.episodes, record)
         seconds = {
@@ -228,6 +232,7 @@ class RLTrainer:
         return float(measured["score"])
 
     def _sound(self, alarms: Sequence[Alarm], step: int) -> None:
+        """Say them; raises TrainingStopped if one of them stops the run. Those of credit do so before the update."""
         for alarm in alarms:
             self.listener.on_message(f"stage {self.name}, step {step}: {alarm}")
         stopping = [alarm for alarm in alarms if alarm.action == "stop"]
