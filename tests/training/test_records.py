@@ -97,7 +97,8 @@ def test_arrays_that_do_not_fit_their_lengths_are_refused(tmp_path: Path) -> Non
     arrays["lengths_S"] = arrays["lengths_S"] + 1
     np.savez_compressed(file, **arrays)
     with pytest.raises(
-        UserError, match=r"step-000003\.npz: damaged or of another version .*ids_N has 11 entries, 13 are needed"
+        UserError,
+        match=r"step-000003\.npz: damaged or of another version .*the sequences have 13 tokens together, ids_N has 11",
     ):
         read_step(tmp_path, 3)
 
