@@ -19,7 +19,7 @@ from searchparty.models.drawing import draw, stream
 from searchparty.models.passes import split_into_passes
 from searchparty.models.prefix_cache import PrefixCache
 from searchparty.models.slots import CausalModel, Slots
-from searchparty.models.stops import first_stop_end
+from searchparty.models.stop_watch import StopWatch
 from searchparty.models.types import Completion, FinishReason, Generated, GenerateRequest
 
 SCORE_LOGITS = 2**26
@@ -79,6 +79,7 @@ class Batch:
         self._score_tokens = max(64, min(limits.prefill_tokens, SCORE_LOGITS // model.config.vocab_size))
         self._most_filling = CPU_FILLING if model.device.type == "cpu" else limits.prefill_tokens
         self._decode = decode
+        self._stop_watch = StopWatch(decode)
         self._end_ids = frozenset(end_ids)
         self._limits = limits
         self._cache = PrefixCache(limits.cache_tokens)
@@ -222,13 +223,8 @@ class Batch:
     def _ending(self, row: Row) -> FinishReason | None:
         if row.ids[-1] in self._end_ids:
             return FinishReason.END
-        stops = row.job.request.stop
-        if stops:
-            # Every token is at least one byte, so a stop string that the last token completed lies within as many tokens.
-            window = max(len(stop.encode("utf-8", "replace")) for stop in stops) + 1
-            found = first_stop_end(self._decode(row.ids[-window:]), stops) is not None
-            if found and first_stop_end(self._decode(row.ids), stops) is not None:
-                return FinishReason.STOP
+        if self._stop_watch.completed(row.ids, row.job.request.stop):
+            return FinishReason.STOP
         return FinishReason.LENGTH if len(row.ids) >= row.job.limit else None
 
     def _complete(self, row: Row, reason: FinishReason) -> None:

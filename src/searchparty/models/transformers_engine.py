@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -19,15 +18,16 @@ from contextlib import suppress
 from searchparty.errors import Failure, FailureKind
 from searchparty.models.batch import Batch, BatchLimits, Job, as_failure
 from searchparty.models.slots import CausalModel, require_full_attention
-from searchparty.models.types import Generated, GenerateRequest, Tokenizer
+from searchparty.models.threaded_engine import ThreadedEngine
+from searchparty.models.types import Tokenizer
 
 ScoreJob = tuple[list[list[int]], "Future[list[list[float] | Failure]]"]
 Forget = Future[None]
 """Asks for the prefix cache to be cleared; done when it is."""
 
 
-class TransformersEngine:
-    """See `Engine`. The model is used by the engine's thread only, from the first request until `close`."""
+class TransformersEngine(ThreadedEngine["ScoreJob | Forget"]):
+    """See `ThreadedEngine`."""
 
     def __init__(
         self,
@@ -40,26 +40,12 @@ class TransformersEngine:
     ) -> None:
         """`end_ids` end a completion; `context_tokens` bounds prompt and completion together."""
         require_full_attention(model.config)
-        self._model = model
-        self._context_tokens = context_tokens
+        super().__init__("transformers-engine", context_tokens, model.config.vocab_size)
         self._batch = Batch(model, tokenizer.decode, tuple(end_ids), limits or BatchLimits())
-        self._inbox: queue.SimpleQueue[Job | ScoreJob | Forget | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._closed = False
         self.settle: Callable[[], None] | None = None
         """Called by the engine's thread before a first step and after every step that ended a request; returns when nobody is
         about to send another request without a reply to one of those under way. With it, what is in a batch does not depend on
         how fast the threads are, so that log-probabilities are equal to the last bit from run to run."""
-
-    @property
-    def exchanges_ids(self) -> bool:
-        """See `Engine.exchanges_ids`."""
-        return True
-
-    async def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failure]:
-        """See `Engine.generate`. Cancelling the call takes its requests out of the batch before the next token."""
-        futures = [self._submit(request) for request in requests]
-        return list(await asyncio.gather(*(asyncio.wrap_future(future) for future in futures)))
 
     async def score(self, sequences: Sequence[Sequence[int]]) -> list[list[float] | Failure]:
         """See `Engine.score`. Runs between two decode steps of what is being generated."""
@@ -78,47 +64,6 @@ class TransformersEngine:
             done: Forget = Future()
             self._send(done)
             await asyncio.wrap_future(done)
-
-    async def close(self) -> None:
-        """End what is running with a failure and stop the thread; the step under way is waited for."""
-        self._closed = True
-        if self._thread is not None:
-            self._inbox.put(None)
-            await asyncio.to_thread(self._thread.join)
-            self._thread = None
-
-    def _submit(self, request: GenerateRequest) -> Future[Generated | Failure]:
-        future: Future[Generated | Failure] = Future()
-        ids = list(request.prompt_ids or ())
-        failure = self._unfit(ids, self._context_tokens - 1)
-        if not ids:
-            failure = Failure("model", FailureKind.REJECTED, "the request has no prompt ids; this engine exchanges ids only")
-        if request.n < 1 or request.sampling.max_tokens < 1:
-            failure = Failure("model", FailureKind.REJECTED, "a request needs n and max_tokens of at least 1")
-        if failure is not None:
-            future.set_result(failure)
-            return future
-        limit = min(request.sampling.max_tokens, self._context_tokens - len(ids))
-        self._send(Job(request, ids, limit, future))
-        return future
-
-    def _unfit(self, ids: Sequence[int], most: int) -> Failure | None:
-        """Why the model cannot be given `ids`."""
-        if len(ids) > most:
-            detail = f"{len(ids)} tokens do not fit: the context window has {self._context_tokens}"
-            return Failure("model", FailureKind.CONTEXT_OVERFLOW, detail)
-        vocabulary = self._model.config.vocab_size
-        if ids and not 0 <= min(ids) <= max(ids) < vocabulary:
-            return Failure("model", FailureKind.REJECTED, f"ids outside the vocabulary of {vocabulary} tokens")
-        return None
-
-    def _send(self, item: Job | ScoreJob | Forget) -> None:
-        if self._closed:
-            raise RuntimeError("the engine is closed")
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="transformers-engine", daemon=True)
-            self._thread.start()
-        self._inbox.put(item)
 
     def _work(self) -> None:
         batch = self._batch

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -18,7 +17,8 @@ from typing import Any
 
 from searchparty.errors import Failure, FailureKind
 from searchparty.models.batch import Job
-from searchparty.models.types import Generated, GenerateRequest, Tokenizer
+from searchparty.models.threaded_engine import ThreadedEngine
+from searchparty.models.types import Tokenizer
 from searchparty.models.vllm_batch import NamedTensors, Scoring, SteppedEngine, VllmBatch
 
 
@@ -30,8 +30,8 @@ class Refresh:
     future: Future[None]
 
 
-class VllmEngine:
-    """See `Engine`. vLLM is used by the engine's thread only, from the first request until `close`."""
+class VllmEngine(ThreadedEngine["Scoring | Refresh"]):
+    """See `ThreadedEngine`."""
 
     def __init__(
         self,
@@ -56,23 +56,9 @@ class VllmEngine:
             vocabulary: ids are below it.
             free: gives back vLLM's memory; called by `close`.
         """
+        super().__init__("vllm-engine", context_tokens, vocabulary)
         self._batch = VllmBatch(llm, make_params, put_weights, tokenizer, end_ids)
-        self._context_tokens = context_tokens
-        self._vocabulary = vocabulary
         self._free = free
-        self._inbox: queue.SimpleQueue[Job | Scoring | Refresh | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._closed = False
-
-    @property
-    def exchanges_ids(self) -> bool:
-        """See `Engine.exchanges_ids`."""
-        return True
-
-    async def generate(self, requests: Sequence[GenerateRequest]) -> list[Generated | Failure]:
-        """See `Engine.generate`. Cancelling the call takes its requests out of the batch before the next token."""
-        futures = [self._submit(request) for request in requests]
-        return list(await asyncio.gather(*(asyncio.wrap_future(future) for future in futures)))
 
     async def score(self, sequences: Sequence[Sequence[int]]) -> list[list[float] | Failure]:
         """See `Engine.score`. Runs beside what is being generated, and reads nothing from the prefix cache."""
@@ -92,47 +78,11 @@ class VllmEngine:
         await asyncio.wrap_future(future)
 
     async def close(self) -> None:
-        """End what is running with a failure, stop the thread and free the model; the step under way is waited for."""
-        self._closed = True
-        if self._thread is not None:
-            self._inbox.put(None)
-            await asyncio.to_thread(self._thread.join)
-            self._thread = None
+        """See `ThreadedEngine.close`; the model is freed as well."""
+        await super().close()
         if self._free is not None:
             self._free()
             self._free = None
-
-    def _submit(self, request: GenerateRequest) -> Future[Generated | Failure]:
-        future: Future[Generated | Failure] = Future()
-        ids = list(request.prompt_ids or ())
-        failure = self._unfit(ids, self._context_tokens - 1)
-        if not ids:
-            failure = Failure("model", FailureKind.REJECTED, "the request has no prompt ids; this engine exchanges ids only")
-        if request.n < 1 or request.sampling.max_tokens < 1:
-            failure = Failure("model", FailureKind.REJECTED, "a request needs n and max_tokens of at least 1")
-        if failure is not None:
-            future.set_result(failure)
-            return future
-        limit = min(request.sampling.max_tokens, self._context_tokens - len(ids))
-        self._send(Job(request, ids, limit, future))
-        return future
-
-    def _unfit(self, ids: Sequence[int], most: int) -> Failure | None:
-        """Why the model cannot be given `ids`."""
-        if len(ids) > most:
-            detail = f"{len(ids)} tokens do not fit: the context window has {self._context_tokens}"
-            return Failure("model", FailureKind.CONTEXT_OVERFLOW, detail)
-        if ids and not 0 <= min(ids) <= max(ids) < self._vocabulary:
-            return Failure("model", FailureKind.REJECTED, f"ids outside the vocabulary of {self._vocabulary} tokens")
-        return None
-
-    def _send(self, item: Job | Scoring | Refresh) -> None:
-        if self._closed:
-            raise RuntimeError("the engine is closed")
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="vllm-engine", daemon=True)
-            self._thread.start()
-        self._inbox.put(item)
 
     def _work(self) -> None:
         batch = self._batch
