@@ -10,27 +10,29 @@ summary.json           the run's numbers
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
-import platform
-import shutil
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 
-from searchparty import __version__
 from searchparty.config.load import dump_recipe, parse_recipe
 from searchparty.config.recipe import EvalRecipe
 from searchparty.episodes.store import read_episodes
 from searchparty.episodes.types import Episode
 from searchparty.errors import UserError
+from searchparty.evaluation.run_folder import (
+    check_flags,
+    describe_machine,
+    flat,
+    foreign_names,
+    locked,
+    read_document,
+    remove_names,
+)  # fmt: skip
 from searchparty.files import atomic_output, read_json, write_json
 from searchparty.questions import read_questions, write_questions
 from searchparty.questions.types import Question
@@ -42,8 +44,6 @@ MAY_CHANGE_ON_RESUME = ("concurrency", "retriever", "model.timeout", "model.max_
 
 MUST_STAY = ("models", "chat", "prompts", "team", "retriever", "questions")
 """Parts of the environment that a resumed run must find as they were. One that a server had not told is no difference."""
-
-PACKAGES = ("numpy", "bm25s", "PyStemmer", "torch", "transformers", "tokenizers", "safetensors", "httpx", "vllm", "peft")
 
 OWN_NAMES = {"recipe.resolved.yaml", "environment.json", "questions.jsonl", "episodes", "scores.jsonl", "summary.json", ".lock"}
 
@@ -89,35 +89,16 @@ class RunDirectory:
         Raises:
             UserError: a run is there and neither flag is given; there is nothing to resume; or the directory holds other files.
         """
-        if resume and not self.is_run:
-            raise UserError(f"{self.path}: nothing to resume here; leave out --resume to begin a run")
-        if self.path.exists() and not self.path.is_dir():
-            raise UserError(f"{self.path}: is a file; give a directory for the run")
-        if self.is_run and not (resume or overwrite):
-            raise UserError(f"{self.path}: already exists; add --resume to continue it or --overwrite to begin again")
-        foreign = sorted(name for name in self._names() if name not in OWN_NAMES and not name.endswith(".tmp"))
+        check_flags(self.path, is_run=self.is_run, resume=resume, overwrite=overwrite)
+        foreign = foreign_names(self.path, OWN_NAMES)
         if foreign and not self.is_run:
             raise UserError(
                 f"{self.path}: holds other files ({foreign[0]}) but no run, so it is not overwritten; give another directory"
             )
 
-    def _names(self) -> list[str]:
-        return [child.name for child in self.path.iterdir()] if self.path.is_dir() else []
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Keep other processes out while this one begins or continues the run. Raises UserError if one is at work there."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            stream = (self.path / ".lock").open("a")
-        except OSError as error:
-            raise UserError(f"{self.path}: cannot be written ({error.strerror}); give another directory") from None
-        with stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UserError(f"{self.path}: another process is writing this run; wait for it or stop it") from None
-            yield
+        return locked(self.path)
 
     def begin(self, recipe: EvalRecipe, questions: list[Question], environment: dict[str, Any]) -> None:
         """Remove what an earlier run left, and write the files that say what this one is.
@@ -125,12 +106,7 @@ class RunDirectory:
         The recipe goes first and comes last: where it is, a run was begun. Files that are not a run's own stay.
         """
         self.recipe_file.unlink(missing_ok=True)
-        for name in OWN_NAMES - {".lock"}:
-            child = self.path / name
-            if child.is_dir():
-                shutil.rmtree(child)
-            else:
-                child.unlink(missing_ok=True)
+        remove_names(self.path, OWN_NAMES - {".lock"})
         write_questions(self.questions_file, questions)
         asked = {"asked": len(questions), "asked_sha256": _sha256(self.questions_file)}
         write_json(self.environment_file, {**environment, "questions": {**environment["questions"], **asked}})
@@ -143,7 +119,7 @@ class RunDirectory:
         Raises:
             UserError: one line for each difference.
         """
-        before, now = _flat(self._recipe_document()), _flat(yaml.safe_load(dump_recipe(recipe)))
+        before, now = flat(read_document(self.recipe_file)), flat(yaml.safe_load(dump_recipe(recipe)))
         faults = [
             f"{self.path}: {key} was {before.get(key)!r}, is now {now.get(key)!r}; resume with what it was begun with"
             for key in sorted(before.keys() | now.keys())
@@ -151,7 +127,7 @@ class RunDirectory:
         ]
         then = read_json(self.environment_file, dict)
         old, new = (
-            {key: value for part in MUST_STAY for key, value in _flat({part: one.get(part)}).items()}
+            {key: value for part in MUST_STAY for key, value in flat({part: one.get(part)}).items()}
             for one in (then, environment)
         )
         faults += [
@@ -166,22 +142,11 @@ class RunDirectory:
                 self.environment_file, {**then, **{part: environment[part] for part in MUST_STAY if part != "questions"}}
             )
 
-    def _recipe_document(self) -> dict[str, Any]:
-        try:
-            document = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise UserError(
-                f"{self.recipe_file}: cannot be read ({' '.join(str(error).split())}); was it edited by hand?"
-            ) from None
-        if not isinstance(document, dict):
-            raise UserError(f"{self.recipe_file}: is no recipe; was it edited by hand?")
-        return document
-
     def read_recipe(self) -> EvalRecipe:
         """The recipe that the run was begun with. Raises UserError if there is none that this version understands."""
         if not self.is_run:
             raise UserError(f"{self.path}: no run here (recipe.resolved.yaml is missing); check the path")
-        return parse_recipe(EvalRecipe, self._recipe_document(), str(self.recipe_file))
+        return parse_recipe(EvalRecipe, read_document(self.recipe_file), str(self.recipe_file))
 
     def read_questions(self) -> list[Question]:
         """The questions asked, in the order of asking. Raises UserError if the file is not as the run wrote it."""
@@ -202,17 +167,6 @@ class RunDirectory:
         return {(episode.question_key, episode.sample): of(episode) for episode in episodes}
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one, keys joined by points. An empty mapping has no entry."""
-    if not isinstance(value, dict):
-        return {prefix: value}
-    return {
-        key: leaf
-        for name, inner in value.items()
-        for key, leaf in _flat(inner, f"{prefix}.{name}" if prefix else str(name)).items()
-    }
-
-
 def describe_environment(stage: dict[str, Any], questions_file: Path, skipped: Sequence[str]) -> dict[str, Any]:
     """What a result depends on besides its recipe.
 
@@ -221,11 +175,7 @@ def describe_environment(stage: dict[str, Any], questions_file: Path, skipped: S
         skipped: records of the questions file that are no questions, one line each.
     """
     return {
-        "searchparty": __version__,
-        "python": sys.version.split()[0],
-        "platform": platform.platform(),
-        "processors": os.cpu_count(),
-        "packages": package_versions(),
+        **describe_machine(),
         **stage,
         "questions": {"sha256": _sha256(questions_file)},
         "skipped_records": list(skipped),
@@ -235,14 +185,3 @@ def describe_environment(stage: dict[str, Any], questions_file: Path, skipped: S
 def _sha256(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def package_versions() -> dict[str, str]:
-    """The installed packages that numbers depend on, and their versions."""
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from searchparty import __version__
 from searchparty.config.recipe import EvalRecipe, ModelSpec
 from searchparty.errors import UserError
 from searchparty.evaluation.run import evaluate
-from searchparty.evaluation.run_directory import RunDirectory, package_versions
+from searchparty.evaluation.run_directory import RunDirectory
+from searchparty.evaluation.run_folder import describe_machine
 from searchparty.files import read_json, write_json
 from searchparty.training.imitation import imitate
 from searchparty.training.inputs import describe_inputs
@@ -172,10 +169,6 @@ def resolve_references(spec: StageSpec, made: Mapping[str, Path]) -> StageSpec:
 def describe_environment(recipe: TrainRecipe) -> dict[str, Any]:
     """Versions, and the contents of what the recipe names: a resumed run must find the same."""
     return {
-        "searchparty": __version__,
-        "python": sys.version.split()[0],
-        "platform": platform.platform(),
-        "processors": os.cpu_count(),
-        "packages": package_versions(),
+        **describe_machine(),
         "inputs": describe_inputs(recipe),
     }

@@ -16,11 +16,9 @@ Knows paths, and who may begin or continue a run.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,14 @@ import yaml
 
 from searchparty.config.load import dump_recipe, parse_recipe
 from searchparty.errors import UserError
+from searchparty.evaluation.run_folder import (
+    check_flags,
+    flat,
+    foreign_names,
+    locked,
+    read_document,
+    remove_names,
+)  # fmt: skip
 from searchparty.files import atomic_output, read_json, write_json
 from searchparty.training.recipe import TrainRecipe
 
@@ -104,42 +110,20 @@ class TrainDirectory:
         """
         if resume and overwrite:
             raise UserError("--resume and --overwrite exclude each other; choose one")
-        if self.path.exists() and not self.path.is_dir():
-            raise UserError(f"{self.path}: is a file; give a directory for the run")
-        if resume and not self.is_run:
-            raise UserError(f"{self.path}: nothing to resume here; leave out --resume to begin a run")
-        if self.is_run and not (resume or overwrite):
-            raise UserError(f"{self.path}: already exists; add --resume to continue it or --overwrite to begin again")
-        names = [child.name for child in self.path.iterdir()] if self.path.is_dir() else []
-        foreign = sorted(name for name in names if name not in OWN_NAMES and name != ".lock" and not name.endswith(".tmp"))
-        if not self.is_run and (foreign or "recipe.resolved.yaml" in names):
+        check_flags(self.path, is_run=self.is_run, resume=resume, overwrite=overwrite)
+        foreign = foreign_names(self.path, OWN_NAMES)
+        if not self.is_run and (foreign or self.recipe_file.exists()):
             found = foreign[0] if foreign else "recipe.resolved.yaml of an evaluation"
             raise UserError(f"{self.path}: holds other files ({found}) but no training run; give another directory")
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Keep other processes out. Raises UserError if one is at work there."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            stream = (self.path / ".lock").open("a")
-        except OSError as error:
-            raise UserError(f"{self.path}: cannot be written ({error.strerror}); give another directory") from None
-        with stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UserError(f"{self.path}: another process is writing this run; wait for it or stop it") from None
-            yield
+        return locked(self.path)
 
     def begin(self, recipe: TrainRecipe, environment: Mapping[str, Any]) -> None:
         """Remove what an earlier run left, and write what this one is; the recipe comes last."""
         self.recipe_file.unlink(missing_ok=True)
-        for name in OWN_NAMES:
-            child = self.path / name
-            if child.is_dir():
-                shutil.rmtree(child)
-            else:
-                child.unlink(missing_ok=True)
+        remove_names(self.path, OWN_NAMES)
         (self.path / "stages").mkdir(parents=True)
         write_json(self.environment_file, {"format": FORMAT, **environment})
         with atomic_output(self.recipe_file) as stream:
@@ -147,18 +131,7 @@ class TrainDirectory:
 
     def read_recipe(self) -> TrainRecipe:
         """The recipe that the run was begun with. Raises UserError if this version does not understand it."""
-        return parse_recipe(TrainRecipe, self._document(), str(self.recipe_file))
-
-    def _document(self) -> dict[str, Any]:
-        try:
-            document = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise UserError(
-                f"{self.recipe_file}: cannot be read ({' '.join(str(error).split())}); was it edited by hand?"
-            ) from None
-        if not isinstance(document, dict):
-            raise UserError(f"{self.recipe_file}: is no recipe; was it edited by hand?")
-        return document
+        return parse_recipe(TrainRecipe, read_document(self.recipe_file), str(self.recipe_file))
 
     def check_same(self, recipe: TrainRecipe, environment: Mapping[str, Any]) -> None:
         """Compare with the run that is to be continued. Raises UserError with one line for each difference."""
@@ -168,13 +141,13 @@ class TrainDirectory:
                 f"{self.path}: was made by searchparty {written.get('searchparty')} (format {written.get('format')}), this "
                 f"version continues format {FORMAT}; finish it with that version, or begin again with --overwrite"
             )
-        before, now = _flat(self._document()), _flat(yaml.safe_load(dump_recipe(recipe)))
+        before, now = flat(read_document(self.recipe_file)), flat(yaml.safe_load(dump_recipe(recipe)))
         faults = [
             f"{self.path}: {key} was {before.get(key)!r}, is now {now.get(key)!r}; resume with what it was begun with"
             for key in sorted(before.keys() | now.keys())
             if before.get(key) != now.get(key) and not _may_change(key)
         ]
-        old, new = _flat(written.get("inputs", {})), _flat(dict(environment.get("inputs", {})))
+        old, new = flat(written.get("inputs", {})), flat(dict(environment.get("inputs", {})))
         faults += [
             f"{self.path}: {key} changed since the run was begun; begin another run for it"
             for key in sorted(old.keys() & new.keys())
@@ -228,14 +201,3 @@ def _may_change(key: str) -> bool:
     """Whether a resumed run may have another value under this key of the recipe. A stage's name decides nothing."""
     top, *below = key.split(".", 2)
     return top == "trackers" or (len(below) == 2 and any(part in f".{below[1]}" for part in MAY_CHANGE))
-
-
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one, keys joined by points."""
-    if not isinstance(value, dict):
-        return {prefix: value}
-    return {
-        key: leaf
-        for name, inner in value.items()
-        for key, leaf in _flat(inner, f"{prefix}.{name}" if prefix else str(name)).items()
-    }
