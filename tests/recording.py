@@ -16,12 +16,13 @@ from searchparty.credit.evidence import Evidence
 from searchparty.credit.gathering import sequences_to_score
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.plans import CHAINED_RL, MULTIAGENT_OPD
+from searchparty.credit.sequences import last_turn_taken
 from searchparty.episodes.types import Episode, SpanKind
 from searchparty.evaluation.scorers import SCORERS
 from searchparty.evaluation.scoring import score_episode
 from searchparty.teams.chained import Chained
 from searchparty.teams.hierarchical import Hierarchical
-from searchparty.training.grouping import answer_call, group_name
+from searchparty.training.grouping import group_name
 from searchparty.training.records import Judged, Scored, StepFiles, StepRecord, write_step
 
 SAMPLES = CANDIDATES = 3
@@ -83,7 +84,7 @@ def credited(episodes: Sequence[Episode], plan: CreditPlan, step: int = 1, **mor
         signal.key: group_name(
             plan.roles[signal.role],
             signal.key,
-            answer_call(transcripts[signal.key.question_key, signal.key.sample, signal.key.agent]),
+            last_turn_taken(transcripts[signal.key.question_key, signal.key.sample, signal.key.agent])[0].call,
         )
         for signal in credit.signals
     }

@@ -14,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+from searchparty.cli.audit_command import audit_and_print
 from searchparty.cli.console import make_console
 from searchparty.cli.interruption import run_until_interrupted
 from searchparty.cli.report_table import report_table
@@ -91,7 +92,7 @@ def main() -> int:
         console.print(report_table(rows))
         console.print(*verdict(rows), sep="\n", soft_wrap=True)
         _command(f"searchparty audit {options.output}")
-        sound = _audit(options.output)
+        sound = audit_and_print(options.output)
     except UserError as error:
         print("\n".join(f"searchparty: error: {line}" for line in error.lines), file=sys.stderr)
         return 2
@@ -113,13 +114,6 @@ def main() -> int:
         soft_wrap=True,
     )
     return 0 if sound else 1
-
-
-def _audit(directory: Path) -> bool:
-    """Prove the run from its record; prints what was proved or the first violation."""
-    from searchparty.cli.audit_command import audit_and_print
-
-    return audit_and_print(directory)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from searchparty.credit.estimators.group_relative import GroupRelative
 from searchparty.credit.plan import RoleCredit
 from searchparty.credit.types import SequenceKey
-from searchparty.episodes.types import Transcript
 
 
 def group_name(credit: RoleCredit, key: SequenceKey, call: int) -> str:
@@ -16,11 +15,3 @@ def group_name(credit: RoleCredit, key: SequenceKey, call: int) -> str:
     if estimator.compare == "episodes":
         return f"episodes of {key.question_key}"
     return f"candidates of {key.question_key} sample {key.sample} {key.agent} call {call}"
-
-
-def answer_call(transcript: Transcript) -> int:
-    """Index of the agent's last call that was answered. Raises ValueError if there is none."""
-    calls = [span.call for span in transcript.spans if span.call is not None]
-    if not calls:
-        raise ValueError(f"{transcript.agent} never acted")
-    return calls[-1]

@@ -124,11 +124,12 @@ async def _expert_signals(name: str, spec: SFTStage, seed: int, listener: TrainL
     golden = {question.key: question.golden_answers for question in questions}
     scorer = scorer_named(spec.scorer)
     expert = _expert(spec.expert, load_chat(model_folder(spec.policy.spec), spec.policy.spec))
+    models = WithPolicy(spec.policy, expert)
     signals: list[Signal] = []
     left_out = Counter[str]()
     try:
         for number, team in enumerate(spec.teams):
-            stage = set_stage(team_recipe(spec, team, seed), WithPolicy(spec.policy, expert))
+            stage = set_stage(team_recipe(spec, team, seed), models)
             try:
                 played = await roll_out(
                     stage,
@@ -149,11 +150,12 @@ async def _expert_signals(name: str, spec: SFTStage, seed: int, listener: TrainL
                 else:
                     signals += imitation_signals([episode])
     finally:
+        await models.close()
         await expert.engine.close()
     if left_out:
         listener.on_message(f"stage {name}: left out: " + ", ".join(f"{why} {count}" for why, count in left_out.items()))
     if not signals:
-        raise UserError(f"stages.{name}: no episode of the expert is left to imitate; look at only_right, expert and questions")
+        raise UserError("no episode of the expert is left to imitate; look at only_right, expert and questions")
     return signals
 
 

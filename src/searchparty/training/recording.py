@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from searchparty.credit.result import CreditResult
+from searchparty.credit.sequences import last_turn_taken
+from searchparty.credit.types import SequenceKey
 from searchparty.evaluation.scoring import ScoredEpisode
-from searchparty.training.grouping import answer_call, group_name
+from searchparty.training.grouping import group_name
 from searchparty.training.judge import Judgement
 from searchparty.training.recipe import RLStage
 from searchparty.training.records import Judged, Scored, StepRecord
@@ -21,21 +22,22 @@ def step_record(
     scored: Sequence[ScoredEpisode],
     golden: Mapping[str, Sequence[str]],
     credit: CreditResult,
-    teacher_said: Mapping[Any, Scored],
+    teacher_said: Mapping[SequenceKey, Scored],
     judgement: Judgement,
     spec: RLStage,
 ) -> StepRecord:
     """What a step leaves on disk (`records`), from what the trainer holds in memory."""
     calls = {
-        (episode.question_key, episode.sample, transcript.agent): answer_call(transcript)
+        (episode.question_key, episode.sample, transcript.agent): turn[0].call
         for episode in played.episodes
         for transcript in episode.agents
-        if any(span.call is not None for span in transcript.spans)
+        if (turn := last_turn_taken(transcript))
     }
     groups = {}
     for signal in credit.signals:
         key = signal.key
         call = calls[key.question_key, key.sample, key.agent]
+        assert call is not None
         groups[key] = group_name(spec.credit.roles[signal.role], key, call)
     judged = {one.key: [Judged(candidate.exact_match, candidate.problem) for candidate in one.candidates] for one in scored}
     scores = {} if spec.judge is None else {"judge": judgement.scores}

@@ -7,7 +7,6 @@ checkpoint, so that a process killed at any instant loses at most the steps sinc
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,10 @@ from searchparty.credit.assign import assign_credit
 from searchparty.credit.evidence import Evidence
 from searchparty.credit.gathering import sequences_to_score
 from searchparty.credit.result import CreditResult
+from searchparty.credit.types import SequenceKey
 from searchparty.evaluation.scorers import Scorer, scorer_named
 from searchparty.evaluation.scoring import score_episode
-from searchparty.evaluation.staging import Stage, set_stage
+from searchparty.evaluation.staging import Models, Stage, set_stage
 from searchparty.learning.checkpoints import CheckpointFolder
 from searchparty.learning.faults import LearningFault
 from searchparty.learning.metrics import UpdateMetrics
@@ -56,6 +56,8 @@ class RLTrainer:
     metrics: MetricsLog
     listener: TrainListener
     policy: Policy
+    models: Models
+    """The policy, and what else plays a role; closed with the trainer."""
     teacher: Teacher | None
     judge: Judge | None
     stage: Stage
@@ -147,9 +149,10 @@ class RLTrainer:
         if spec.audit and is_kept:
             self._audit(record)
         findings = [*credit.findings, *judgement.findings()]
-        if any(alarm.action == "stop" for alarm in self.alarms.of_findings(findings)):
+        early = self.alarms.of_findings(findings)
+        if any(alarm.action == "stop" for alarm in early):
             write_step(self.place.episodes, record)
-            self._sound(self.alarms.of_findings(findings), step)
+            self._sound(early, step)
         credit_seconds = time.perf_counter() - clock
 
         clock = time.perf_counter()
@@ -181,10 +184,9 @@ class RLTrainer:
             "alarms": [str(alarm) for alarm in alarms],
             "seconds": {name: round(value, 4) for name, value in seconds.items()},
         }
-        gc.collect()
         return line, alarms
 
-    async def _ask_teacher(self, played: RolledOut) -> tuple[Mapping[Any, Scored], list[str]]:
+    async def _ask_teacher(self, played: RolledOut) -> tuple[Mapping[SequenceKey, Scored], list[str]]:
         if self.teacher is None:
             return {}, []
         self.listener.on_work("scoring", 0, 1)
@@ -245,6 +247,7 @@ class RLTrainer:
     async def close(self) -> None:
         """Free models and retriever."""
         await self.policy.close()
+        await self.models.close()
         await self.stage.close()
         if self.development is not None:
             await self.development.close()
@@ -283,7 +286,7 @@ async def open_rl(
         teacher = open_teacher(_on(spec.teacher, spec.policy), policy.model.chat.tokenizer, spec.learner.tokens_per_pass)
     judge = None if spec.judge is None else open_judge(spec.judge)
     return RLTrainer(
-        name, spec, seed, place, metrics, listener, policy, teacher, judge, stage, development, questions,
+        name, spec, seed, place, metrics, listener, policy, models, teacher, judge, stage, development, questions,
         development_questions, scorer, Alarms(spec.alarms),
     )  # fmt: skip
 

@@ -7,7 +7,6 @@ nothing of what its numbers are used for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -100,7 +99,7 @@ def check_same_tokenizer(student: Tokenizer, teacher: Tokenizer | None, name: st
     """
     if teacher is None:
         raise UserError(f"{part} {name}: its tokenizer is not known; give the folder or name under {part}.tokenizer")
-    ours, theirs = _id_map(student), _id_map(teacher)
+    ours, theirs = student.vocabulary(), teacher.vocabulary()
     if ours != theirs:
         differing = sorted(token for token in ours.keys() | theirs.keys() if ours.get(token) != theirs.get(token))
         token = differing[0]
@@ -114,9 +113,3 @@ def check_same_tokenizer(student: Tokenizer, teacher: Tokenizer | None, name: st
                 f"{part} {name}: has the policy's ids, but cuts text otherwise ({probe[:30]!r}); choose a model with the "
                 "same tokenizer"
             )
-
-
-def _id_map(tokenizer: Any) -> dict[str, int]:
-    """Token to id, control tokens included."""
-    vocabulary: dict[str, int] = tokenizer.vocabulary()
-    return vocabulary
