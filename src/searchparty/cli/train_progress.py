@@ -29,7 +29,7 @@ class TrainProgress:
         )
         self._stage: TaskID | None = None
         self._work: TaskID | None = None
-        self._name, self._steps = "", 0
+        self._steps = 0
 
     def __enter__(self) -> TrainProgress:
         self._progress.start()
@@ -42,7 +42,7 @@ class TrainProgress:
         """See `TrainListener`."""
         for task in list(self._progress.task_ids):
             self._progress.remove_task(task)
-        self._name, self._steps = name, steps
+        self._steps = steps
         self._stage = self._progress.add_task(f"{name} ({kind})", total=steps, completed=done)
         self._work = self._progress.add_task("", total=None)
         after = f", going on after step {done}" if done else ""

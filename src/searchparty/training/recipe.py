@@ -165,7 +165,7 @@ class PlayedStage(Strict):
 
 
 class SFTStage(PlayedStage):
-    """Imitation of recorded or played episodes: starts small models, and distils."""
+    """Imitation of episodes that an expert plays: starts small models, and distils."""
 
     kind: Literal["sft"]
     teams: tuple[TeamChoice, ...] = Field(min_length=1)
