@@ -15,10 +15,20 @@ from types import TracebackType
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from searchparty.episodes.types import SCHEMA_VERSION, Call, Episode, Retrieval, RetrievedPassage, Span, Transcript
+from searchparty.episodes.types import (
+    SCHEMA_VERSION,
+    Call,
+    Episode,
+    ExecutorUse,
+    PlannerTurn,
+    Retrieval,
+    RetrievedPassage,
+    Span,
+    Transcript,
+)
 from searchparty.errors import Failure, UserError
 
-for _record in (Failure, Span, Call, Transcript, RetrievedPassage, Retrieval, Episode):
+for _record in (Failure, Span, Call, Transcript, RetrievedPassage, Retrieval, ExecutorUse, PlannerTurn, Episode):
     setattr(_record, "__pydantic_config__", ConfigDict(extra="forbid"))  # noqa: B010
 _EPISODE = TypeAdapter(Episode)
 

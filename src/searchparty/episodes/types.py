@@ -172,6 +172,39 @@ class StopReason(StrEnum):
 
 
 @dataclass(slots=True)
+class ExecutorUse:
+    """One executor at work within a workflow."""
+
+    executor: str
+    """Its abbreviation, `RA`."""
+    agent: str | None
+    """The agent that played it; None for an executor that is no model, as the search is."""
+    problem: str | None = None
+    """Why it gave nothing usable, from a closed list; None if it did its work. Its declared fallback was used instead."""
+
+
+@dataclass(slots=True)
+class PlannerTurn:
+    """One turn of a planner: the workflow that it chose for a question or sub-question, and what became of it."""
+
+    agent: str
+    """The planner's agent; this is its only turn. Executors of the workflow, and planners of its sub-questions, name it as
+    their parent."""
+    question: str
+    """What it was asked to plan for, earlier answers filled in."""
+    executors: list[str]
+    """Abbreviations in the planned order; empty if no workflow could be read."""
+    broken_rule: str | None = None
+    """The rule of the workflow grammar that the plan breaks; None if it is well-formed and executable."""
+    uses: list[ExecutorUse] = field(default_factory=list)
+    """The executors that worked, in order."""
+    sub_questions: int = 0
+    """Sub-questions that a decomposition gave; 0 without one."""
+    answer: str | None = None
+    """The answer to this question that the workflow came to; None if it came to none."""
+
+
+@dataclass(slots=True)
 class Episode:
     """One team's attempt at one question."""
 
@@ -203,6 +236,8 @@ class Episode:
     """UTC, ISO 8601."""
     seconds: float
     schema_version: int = SCHEMA_VERSION
+    planner_turns: list[PlannerTurn] = field(default_factory=list)
+    """In order of planning; empty for teams without a planner."""
 
     def transcript(self, agent: str) -> Transcript:
         """The transcript of the agent of that name. Raises KeyError if there is none."""
