@@ -89,8 +89,16 @@ def _means(rewards: Sequence[Reward]) -> dict[str, float]:
     if rewards:
         columns["outcome"] = [reward.outcome for reward in rewards]
         columns["penalty"] = [reward.penalty for reward in rewards]
+        if referred := [reward.reference_penalty for reward in rewards if "reference_divergence" in reward.parts]:
+            columns["reference_penalty"] = referred
         columns["total"] = [reward.total for reward in rewards]
     return {part: sum(values) / len(values) for part, values in columns.items()}
+
+
+def _at_trainable(sample: Sample) -> FloatArray | None:
+    """The critic's values where they count, 0 elsewhere [T]."""
+    values_T, sequence = sample.values_T, sample.sequence
+    return None if values_T is None else per_token(sequence, values_T[sequence.trained])
 
 
 def _signals(
@@ -116,6 +124,7 @@ def _signals(
             advantages[place],
             per_token(sequence, weight),
             returns[place],
+            None if returns[place] is None else _at_trainable(samples[place]),
         )
         for place, sequence, weight in zip(taking_part, sequences, weights.tolist(), strict=True)
     ]

@@ -19,11 +19,12 @@ class GeneralisedAdvantage(Estimator):
     """A_k = δ_k + γλ A_{k+1} with δ_k = r_k + γ V_{k+1} − V_k, and the critic's target A_k + V_k.
 
     k counts trainable tokens only, over all turns of the sequence: the token after the last of one turn is the first of the
-    next, whatever was observed between them. After the last, V and A are 0. The reward r is 0 except at the last trainable
-    token, which gets the sequence's whole reward. Values elsewhere are never read.
+    next, whatever was observed between them. After the last, V and A are 0. The last trainable token gets the sequence's whole
+    reward; each token, the last included, loses its own penalty for the distance from the reference. Values elsewhere are never
+    read.
 
-    Source: Schulman et al. 2015, High-dimensional continuous control using generalized advantage estimation, equations
-    (11) to (16).
+    Sources: Schulman et al. 2015, High-dimensional continuous control using generalized advantage estimation, equations
+    (11) to (16); the rewards of tokens as in Ouyang et al. 2022.
     """
 
     needs_reward = True
@@ -34,25 +35,41 @@ class GeneralisedAdvantage(Estimator):
     """γ, per trainable token."""
     trace_decay: Annotated[float, Field(ge=0, le=1)] = 1.0
     """λ."""
+    whitening: Literal["none", "tokens"] = "none"
+    """`tokens`: the advantages of all the role's tokens of a batch together are brought to mean 0 and deviation 1; the critic's
+    targets are not. With equal advantages everywhere they become 0."""
     coefficient: float = 1.0
     """Scales the advantages, not the critic's targets."""
 
     def estimate(self, samples: Sequence[Sample]) -> Estimates:
-        """See the class. Raises ValueError if a sample has no values."""
+        """See the class. Raises ValueError if a sample with trainable tokens has no values."""
         values = []
         for sample in samples:
-            if sample.values_T is None:
+            if sample.values_T is None and sample.tokens:
                 raise ValueError(f"{sample.sequence.key}: the critic gave no values")
-            values.append(sample.values_T[sample.sequence.trained])
+            values.append(np.zeros(0) if sample.values_T is None else sample.values_T[sample.sequence.trained])
         rewards = [np.zeros(len(value)) for value in values]
         for reward, sample in zip(rewards, samples, strict=True):
-            reward[-1:] = sample.reward.total
-        chosen = generalised_advantages(rewards, values, self.discount, self.trace_decay)
+            reward[-1:] = sample.reward.outcome - sample.reward.penalty
+            if sample.reference_penalty_T is not None:
+                reward -= sample.reference_penalty_T[sample.sequence.trained]
+        raw = generalised_advantages(rewards, values, self.discount, self.trace_decay)
+        used = whitened(raw) if self.whitening == "tokens" else raw
         advantages, returns = [], []
-        for sample, advantage, value in zip(samples, chosen, values, strict=True):
+        for sample, own, advantage, value in zip(samples, raw, used, values, strict=True):
             advantages.append(per_token(sample.sequence, self.coefficient * advantage))
-            returns.append(per_token(sample.sequence, advantage + value))
+            returns.append(per_token(sample.sequence, own + value))
         return Estimates(advantages, returns)
+
+
+def whitened(advantages: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """All entries together with mean 0 and deviation 1; 0 if they are equal up to rounding."""
+    if not advantages or not (every := np.sort(np.concatenate(advantages))).size:  # sorted: sums are those of any order
+        return list(advantages)
+    mean, deviation = every.mean(), every.std()
+    if deviation <= 1e-8 * max(1.0, np.abs(every).max()):
+        return [np.zeros_like(one) for one in advantages]
+    return [(one - mean) / deviation for one in advantages]
 
 
 def generalised_advantages(
