@@ -12,9 +12,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from searchparty.credit.estimators.base import Estimates, Sample, per_token
+from searchparty.credit.estimators.base import Estimates, Sample
 from searchparty.credit.evidence import Evidence
 from searchparty.credit.gathering import Gathered, gather
+from searchparty.credit.layout import Layout
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.reductions import token_weights
 from searchparty.credit.result import CreditResult, RoleCounts
@@ -106,6 +107,7 @@ def _signals(
         [(sequence.key.question_key, sequence.key.sample) for sequence in sequences],
         [sequence.role for sequence in sequences],
     )
+    weights_of = Layout(sequences).spread(weights)
     return [
         Signal(
             sequence.key,
@@ -114,8 +116,8 @@ def _signals(
             sequence.trainable_T,
             sequence.old_logprobs_T,
             advantages[place],
-            per_token(sequence, weight),
+            weights_T,
             returns[place],
         )
-        for place, sequence, weight in zip(taking_part, sequences, weights.tolist(), strict=True)
+        for place, sequence, weights_T in zip(taking_part, sequences, weights_of, strict=True)
     ]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from searchparty.credit.estimators.base import Estimates, Estimator, Sample, per_token
+from searchparty.credit.estimators.base import Estimates, Estimator, Sample, layout_of
 
 BLOCK = 256
 """Sequences of similar length that are worked on at once; bounds the memory that one long sequence costs."""
@@ -39,20 +39,19 @@ class GeneralisedAdvantage(Estimator):
 
     def estimate(self, samples: Sequence[Sample]) -> Estimates:
         """See the class. Raises ValueError if a sample has no values."""
-        values = []
+        values_T = []
         for sample in samples:
             if sample.values_T is None:
                 raise ValueError(f"{sample.sequence.key}: the critic gave no values")
-            values.append(sample.values_T[sample.sequence.trained])
-        rewards = [np.zeros(len(value)) for value in values]
-        for reward, sample in zip(rewards, samples, strict=True):
-            reward[-1:] = sample.reward.total
-        chosen = generalised_advantages(rewards, values, self.discount, self.trace_decay)
-        advantages, returns = [], []
-        for sample, advantage, value in zip(samples, chosen, values, strict=True):
-            advantages.append(per_token(sample.sequence, self.coefficient * advantage))
-            returns.append(per_token(sample.sequence, advantage + value))
-        return Estimates(advantages, returns)
+            values_T.append(sample.values_T)
+        layout = layout_of(samples)
+        values_N = layout.collect(values_T)
+        rewards_N = np.zeros(len(values_N))
+        speaks_S = layout.tokens_S > 0
+        rewards_N[np.cumsum(layout.tokens_S)[speaks_S] - 1] = np.array([sample.reward.total for sample in samples])[speaks_S]
+        chosen = generalised_advantages(layout.split(rewards_N), layout.split(values_N), self.discount, self.trace_decay)
+        advantages_N = np.concatenate([np.zeros(0), *chosen])
+        return Estimates(layout.place(self.coefficient * advantages_N), layout.place(advantages_N + values_N))
 
 
 def generalised_advantages(
