@@ -11,6 +11,7 @@ from stub_vllm import Params, StubLLM
 from tiny_models import DATA, backend, random_model
 
 from searchparty.errors import UserError
+from searchparty.models.loading import load_model
 from searchparty.models.types import Generated, GenerateRequest, Sampling
 from searchparty.models.vllm_loading import load_vllm
 
@@ -90,3 +91,9 @@ def test_what_vllm_cannot_load_is_one_line(folder: Path, made: list[StubVllm]) -
     with pytest.raises(UserError, match="no room for the cache") as caught:
         load_vllm(str(folder), context_tokens=999)
     assert "\n" not in str(caught.value)
+
+
+async def test_any_model_of_this_process_can_be_played_by_vllm(folder: Path, made: list[StubVllm]) -> None:
+    model = load_model(str(folder), engine="vllm")
+    assert "vllm" in model.identity and len(made) == 1
+    await model.engine.close()

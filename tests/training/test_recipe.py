@@ -82,6 +82,15 @@ def test_a_teacher_or_judge_that_is_missing_or_idle_is_refused(changes: dict[str
     assert faults(stages={"teacher": rl_stage(NOWHERE, **changes)}) == [f"r.yaml: stages.teacher: {fault}"]
 
 
+@pytest.mark.parametrize("place", ["policy", "teacher"])
+def test_an_engine_for_a_model_that_the_learner_runs_is_refused(place: str) -> None:
+    changes = {"credit": "multiagent-opd", "team": "hierarchical", "teacher": "tiny"} | {
+        place: {"spec": "tiny", "engine": "vllm"}
+    }
+    (line,) = faults(stages={"a": rl_stage(NOWHERE, **changes)})
+    assert place in line and "sampler.name" in line
+
+
 def test_a_score_that_nobody_gives_is_refused() -> None:
     credit = {"roles": {"searcher": {"estimator": {"name": "group-relative", "compare": "episodes"}, "rewards": {}}}}
     credit["roles"]["searcher"]["rewards"] = {"given": {"taste": 1.0}}

@@ -37,13 +37,17 @@ class ModelSpec(Strict):
     """For an in-process model: None takes bfloat16 on CUDA and float32 on CPUs, most of which have no bfloat16 arithmetic."""
     max_batch_tokens: Annotated[int, Field(ge=1)] = 32768
     """For an in-process model: most tokens of all histories in one batch; the knob for memory."""
+    engine: Literal["transformers", "vllm"] = "transformers"
+    """For an in-process model that is not in training (see `sampler` for one that is): `vllm` is many times faster on a CUDA
+    card, but its numbers depend on the batch in their last bits."""
 
     @model_validator(mode="after")
     def _no_idle_key(self) -> ModelSpec:
         """Refuse a key that this form of model would not look at."""
         is_http, is_script = self.spec.startswith(("http://", "https://")), self.spec.startswith("scripted:")
         idle = [] if is_http else ["tokenizer", "route", "model_name", "timeout"]
-        idle += ["device", "dtype", "max_batch_tokens"] if is_http or is_script else []
+        idle += ["device", "dtype", "max_batch_tokens", "engine"] if is_http or is_script else []
+        idle += ["device", "max_batch_tokens"] if self.engine == "vllm" else []
         given = [key for key in idle if getattr(self, key) != type(self).model_fields[key].default]
         if given:
             raise ValueError(f"{', '.join(given)} means nothing for the model {self.spec}; remove it")

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from searchparty.credit.estimators.base import Estimates, Sample, per_token
+from searchparty.credit.estimators.base import Estimates, Sample
 from searchparty.credit.evidence import Evidence
 from searchparty.credit.gathering import Gathered, gather
+from searchparty.credit.layout import Layout
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.reductions import token_weights
 from searchparty.credit.result import CreditResult, RoleCounts
@@ -97,8 +98,8 @@ def _means(rewards: Sequence[Reward]) -> dict[str, float]:
 
 def _at_trainable(sample: Sample) -> FloatArray | None:
     """The critic's values where they count, 0 elsewhere [T]."""
-    values_T, sequence = sample.values_T, sample.sequence
-    return None if values_T is None else per_token(sequence, values_T[sequence.trained])
+    values_T = sample.values_T
+    return None if values_T is None else np.where(sample.sequence.trainable_T, values_T, 0).astype(np.float32)
 
 
 def _signals(
@@ -114,6 +115,7 @@ def _signals(
         [(sequence.key.question_key, sequence.key.sample) for sequence in sequences],
         [sequence.role for sequence in sequences],
     )
+    weights_of = Layout(sequences).spread(weights)
     return [
         Signal(
             sequence.key,
@@ -122,9 +124,9 @@ def _signals(
             sequence.trainable_T,
             sequence.old_logprobs_T,
             advantages[place],
-            per_token(sequence, weight),
+            weights_T,
             returns[place],
             None if returns[place] is None else _at_trainable(samples[place]),
         )
-        for place, sequence, weight in zip(taking_part, sequences, weights.tolist(), strict=True)
+        for place, sequence, weights_T in zip(taking_part, sequences, weights_of, strict=True)
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pydantic import Field, model_validator
 
@@ -68,7 +69,7 @@ class RewardMix(StrictModel):
             raise ValueError(f"given: {', '.join(clash)} is computed from the episode; choose another name")
         return self
 
-    @property
+    @cached_property
     def weights(self) -> dict[str, float]:
         """Part to weight, for the parts that count, the KL penalty aside."""
         own = {

@@ -59,12 +59,11 @@ class Signal:
             arrays["returns_T"] = self.returns_T
         if self.values_T is not None:
             arrays["values_T"] = self.values_T
-        for name, array in {"trainable_T": self.trainable_T, **arrays}.items():
+        said_T = self.trainable_T
+        for name, array in (("trainable_T", self.trainable_T), *arrays.items()):
             if array.shape != (length,):
                 raise ValueError(f"{self.key}: {name} has shape {array.shape}, ids_T has {length} tokens")
-        said_T = np.zeros(length, dtype=np.bool_)
-        for array in arrays.values():
-            said_T |= array.astype(np.bool_)
-        if np.count_nonzero(said_T > self.trainable_T):
+            said_T = said_T | (array != 0)
+        if np.count_nonzero(said_T) != np.count_nonzero(self.trainable_T):
             names = ", ".join(name for name, array in arrays.items() if array[~self.trainable_T].any())
             raise ValueError(f"{self.key}: {names} is not 0 at a token that is not trainable")

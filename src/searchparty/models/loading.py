@@ -45,6 +45,7 @@ def load_model(
     device: str | None = None,
     dtype: str | None = None,
     max_batch_tokens: int = 32768,
+    engine: Literal["transformers", "vllm"] = "transformers",
     tokenizer: str | None = None,
     route: Literal["auto", "tokens", "chat"] = "auto",
     model_name: str | None = None,
@@ -57,6 +58,7 @@ def load_model(
             server has several), or `scripted:NAME`.
         device, dtype: for models that run in this process, see `huggingface.load_weights`.
         max_batch_tokens: for the same, see `batch.BatchLimits.batch_tokens`.
+        engine: for the same: what runs it. vLLM chooses batch and device by itself.
         tokenizer: for an endpoint: folder, name, `.gguf` file or `smollm2` whose tokenizer and template the served model has.
             The token route needs it.
         route: for an endpoint: exchange token ids, chat text, or find out which it offers.
@@ -70,6 +72,10 @@ def load_model(
         return _scripted(spec)
     if re.match(r"https?://", spec):
         return _endpoint(spec, tokenizer, route, model_name, timeout)
+    if engine == "vllm":
+        from searchparty.models.vllm_loading import load_vllm
+
+        return load_vllm(spec, dtype=dtype or "bfloat16")
     return _in_process(spec, device, dtype, max_batch_tokens)
 
 

@@ -26,6 +26,7 @@ from searchparty.models.chat import ChatFormat
 from searchparty.models.huggingface import load_chat
 from searchparty.models.loading import Model, load_model, load_tokenizer, model_folder
 from searchparty.models.scripted import ScriptedEngine
+from searchparty.training.card_memory import begin_memory, memory_numbers
 from searchparty.training.listening import TrainingStopped, TrainListener
 from searchparty.training.order import derived_seed
 from searchparty.training.playing import WithPolicy, load_stage_questions, team_recipe
@@ -71,6 +72,7 @@ async def imitate(
         metrics.keep(lambda line: line["stage"] != name or (done > 0 and line["step"] <= done))
         listener.on_stage(name, "sft", len(parts), done)
         losses: list[float] = []
+        begin_memory(policy.weights.device)
         started = time.perf_counter()
         for step in range(done + 1, len(parts) + 1):
             update = _one_step(policy, [signals[index] for index in parts[step - 1]], f"stage {name}, step {step}", place)
@@ -86,6 +88,7 @@ async def imitate(
                     "gradient_norm": update.gradient_norm,
                     "learning_rate": update.learning_rate,
                     "seconds": {"total": round(time.perf_counter() - started, 4)},
+                    **memory_numbers(policy.weights.device),
                 }
                 metrics.append(line)
                 listener.on_step(line)

@@ -11,10 +11,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from searchparty.config.load import merged
-from searchparty.config.recipe import ModelChoice, RetrieverSpec, RoleSpec, SamplingSpec, Strict, TeamChoice
+from searchparty.config.recipe import ModelChoice, ModelSpec, RetrieverSpec, RoleSpec, SamplingSpec, Strict, TeamChoice
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.plans import PLANS
 
@@ -38,6 +38,19 @@ def _plan_by_name(value: Any) -> Any:
 
 
 PlanChoice = Annotated[CreditPlan, BeforeValidator(_plan_by_name)]
+
+
+def _no_engine(model: ModelSpec | None) -> ModelSpec | None:
+    if model is not None and model.engine != "transformers":
+        raise ValueError(
+            f"engine is {model.engine}, which is for a model that only plays; a policy in training is played by what "
+            "sampler.name says, and a teacher is run by the learner; remove engine"
+        )
+    return model
+
+
+TrainedModel = Annotated[ModelChoice, AfterValidator(_no_engine)]
+"""A model of which the learner needs the weights themselves."""
 
 
 class ScheduleSpec(Strict):
@@ -184,6 +197,7 @@ class SFTStage(PlayedStage):
     """Imitation of episodes that an expert plays: starts small models, and distils."""
 
     kind: Literal["sft"]
+    policy: TrainedModel
     teams: tuple[TeamChoice, ...] = Field(min_length=1)
     """The teams that the expert plays; the policy learns them all together."""
     expert: ModelChoice
@@ -203,10 +217,11 @@ class RLStage(PlayedStage):
     """Learning from the policy's own episodes."""
 
     kind: Literal["rl"]
+    policy: TrainedModel
     team: TeamChoice
     credit: PlanChoice
     """The name of a ready-made plan, one with changes (`{extends: multiagent-opd, roles: {...}}`), or a plan written out."""
-    teacher: ModelChoice | None = None
+    teacher: TrainedModel | None = None
     """A frozen model with the policy's tokenizer, named as a policy is."""
     judge: JudgeSpec | None = None
     critic: CriticSpec | None = None

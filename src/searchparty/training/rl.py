@@ -26,6 +26,7 @@ from searchparty.teams.escaping import without_surrogates
 from searchparty.teams.registry import find_team
 from searchparty.training.alarms import Alarm, Alarms
 from searchparty.training.audit import audit_step
+from searchparty.training.card_memory import begin_memory, memory_numbers
 from searchparty.training.development import measure_development
 from searchparty.training.judge import open_judge
 from searchparty.training.listening import TrainingStopped, TrainListener
@@ -115,6 +116,7 @@ class RLTrainer:
 
     async def _step(self, step: int) -> tuple[dict[str, Any], list[Alarm]]:
         started, spec = time.perf_counter(), self.spec
+        begin_memory(self.policy.weights.device)
         questions = questions_of_step(self.questions, spec.questions_per_step, step, self.seed)
         seed = derived_seed(self.seed, "step", step)
         played = await roll_out(
@@ -181,6 +183,7 @@ class RLTrainer:
             "unscored": testimony.failures[:5],
             "alarms": [str(alarm) for alarm in alarms],
             "seconds": {name: round(value, 4) for name, value in seconds.items()},
+            **memory_numbers(self.policy.weights.device),
         }
         return line, alarms
 

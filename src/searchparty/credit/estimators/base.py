@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
+from searchparty.credit.layout import Layout
 from searchparty.credit.reward_mix import Reward
 from searchparty.credit.sequences import TokenSequence
 from searchparty.credit.strict import StrictModel
@@ -61,11 +59,9 @@ class Estimates:
     """None for estimators that compare nothing."""
 
 
-def per_token(sequence: TokenSequence, values: float | NDArray[np.floating]) -> FloatArray:
-    """Values at the trainable tokens of a sequence, in their order or one for all; 0 elsewhere [T]."""
-    placed_T = np.zeros(len(sequence.ids_T), dtype=np.float32)
-    placed_T[sequence.trained] = values
-    return placed_T
+def layout_of(samples: Sequence[Sample]) -> Layout:
+    """How the samples' sequences lie side by side."""
+    return Layout([sample.sequence for sample in samples])
 
 
 class Estimator(StrictModel):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
-
-from searchparty.credit.estimators.base import Estimates, Estimator, Sample, per_token
+from searchparty.credit.estimators.base import Estimates, Estimator, Sample, layout_of
 
 
 class Distillation(Estimator):
@@ -29,10 +27,10 @@ class Distillation(Estimator):
 
     def estimate(self, samples: Sequence[Sample]) -> Estimates:
         """See the class."""
-        advantages = []
-        for sample in samples:
-            sequence, difference = sample.sequence, np.zeros(sample.tokens, dtype=np.float32)
-            if sample.teacher_logprobs_T is not None:
-                difference = sample.teacher_logprobs_T[sequence.trained] - sequence.old_logprobs_T[sequence.trained]
-            advantages.append(per_token(sequence, self.coefficient * difference))
-        return Estimates(advantages)
+        layout = layout_of(samples)
+        student_T = [sample.sequence.old_logprobs_T for sample in samples]
+        teacher_T = [
+            own_T if sample.teacher_logprobs_T is None else sample.teacher_logprobs_T
+            for sample, own_T in zip(samples, student_T, strict=True)
+        ]
+        return Estimates(layout.place(self.coefficient * (layout.collect(teacher_T) - layout.collect(student_T))))

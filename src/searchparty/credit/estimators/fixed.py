@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from searchparty.credit.estimators.base import Estimates, Estimator, Sample, per_token
+import numpy as np
+
+from searchparty.credit.estimators.base import Estimates, Estimator, Sample, layout_of
 
 
 class Constant(Estimator):
@@ -20,7 +22,7 @@ class Constant(Estimator):
 
     def estimate(self, samples: Sequence[Sample]) -> Estimates:
         """See the class."""
-        return Estimates([per_token(sample.sequence, self.coefficient) for sample in samples])
+        return Estimates(layout_of(samples).spread(np.full(len(samples), self.coefficient)))
 
 
 class Unsupervised(Estimator):
@@ -35,4 +37,4 @@ class Unsupervised(Estimator):
 
     def estimate(self, samples: Sequence[Sample]) -> Estimates:
         """Advantage 0 everywhere."""
-        return Estimates([per_token(sample.sequence, 0.0) for sample in samples])
+        return Estimates(layout_of(samples).spread(np.zeros(len(samples))))

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from searchparty.credit.estimators.base import Estimates, Estimator, Sample, per_token
+from searchparty.credit.estimators.base import Estimates, Estimator, Sample, layout_of
+from searchparty.credit.types import FloatArray
 
 BLOCK = 256
 """Sequences of similar length that are worked on at once; bounds the memory that one long sequence costs."""
@@ -43,33 +44,34 @@ class GeneralisedAdvantage(Estimator):
 
     def estimate(self, samples: Sequence[Sample]) -> Estimates:
         """See the class. Raises ValueError if a sample with trainable tokens has no values."""
-        values = []
         for sample in samples:
             if sample.values_T is None and sample.tokens:
                 raise ValueError(f"{sample.sequence.key}: the critic gave no values")
-            values.append(np.zeros(0) if sample.values_T is None else sample.values_T[sample.sequence.trained])
-        rewards = [np.zeros(len(value)) for value in values]
-        for reward, sample in zip(rewards, samples, strict=True):
-            reward[-1:] = sample.reward.outcome - sample.reward.penalty
-            if sample.reference_penalty_T is not None:
-                reward -= sample.reference_penalty_T[sample.sequence.trained]
-        raw = generalised_advantages(rewards, values, self.discount, self.trace_decay)
-        used = whitened(raw) if self.whitening == "tokens" else raw
-        advantages, returns = [], []
-        for sample, own, advantage, value in zip(samples, raw, used, values, strict=True):
-            advantages.append(per_token(sample.sequence, self.coefficient * advantage))
-            returns.append(per_token(sample.sequence, own + value))
-        return Estimates(advantages, returns)
+        layout = layout_of(samples)
+        values_N = layout.collect([_or_zeros(sample.values_T, sample) for sample in samples])
+        rewards_N = -layout.collect([_or_zeros(sample.reference_penalty_T, sample) for sample in samples]).astype(np.float64)
+        speaks_S = layout.tokens_S > 0
+        last = np.cumsum(layout.tokens_S)[speaks_S] - 1
+        rewards_N[last] += np.array([sample.reward.outcome - sample.reward.penalty for sample in samples])[speaks_S]
+        chosen = generalised_advantages(layout.split(rewards_N), layout.split(values_N), self.discount, self.trace_decay)
+        advantages_N = np.concatenate([np.zeros(0), *chosen])
+        used_N = whitened(advantages_N) if self.whitening == "tokens" else advantages_N
+        return Estimates(layout.place(self.coefficient * used_N), layout.place(advantages_N + values_N))
 
 
-def whitened(advantages: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+def _or_zeros(array_T: FloatArray | None, sample: Sample) -> FloatArray:
+    return np.zeros(len(sample.sequence.ids_T), np.float32) if array_T is None else array_T
+
+
+def whitened(advantages_N: NDArray[np.float64]) -> NDArray[np.float64]:
     """All entries together with mean 0 and deviation 1; 0 if they are equal up to rounding."""
-    if not advantages or not (every := np.sort(np.concatenate(advantages))).size:  # sorted: sums are those of any order
-        return list(advantages)
+    every = np.sort(advantages_N)  # so that sums are those of any order
+    if not every.size:
+        return advantages_N
     mean, deviation = every.mean(), every.std()
     if deviation <= 1e-8 * max(1.0, np.abs(every).max()):
-        return [np.zeros_like(one) for one in advantages]
-    return [(one - mean) / deviation for one in advantages]
+        return np.zeros_like(advantages_N)
+    return np.asarray((advantages_N - mean) / deviation)
 
 
 def generalised_advantages(

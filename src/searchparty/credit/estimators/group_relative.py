@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from searchparty.credit.estimators.base import Estimates, Estimator, GroupCounts, Sample, per_token
+from searchparty.credit.estimators.base import Estimates, Estimator, GroupCounts, Sample
+from searchparty.credit.layout import Layout
 from searchparty.credit.reductions import numbered
 from searchparty.episodes.groups import CandidateGroup, EpisodeGroup
 
@@ -73,7 +74,7 @@ class GroupRelative(Estimator):
             variance_G = np.bincount(group_S, weights=share_S * difference_S**2)[teaches_G] / (votes_G[teaches_G] - 1)
             scale_G[teaches_G] = 1.0 / np.sqrt(variance_G)
         advantage_S = self.coefficient * (total_S - mean_G[group_S]) * scale_G[group_S]
-        advantages = [
-            per_token(sequence, advantage) for sequence, advantage in zip(sequences, advantage_S.tolist(), strict=True)
-        ]
-        return Estimates(advantages, groups=GroupCounts(len(votes_G), int(single_G.sum()), int((equal_G & ~single_G).sum())))
+        return Estimates(
+            Layout(sequences).spread(advantage_S),
+            groups=GroupCounts(len(votes_G), int(single_G.sum()), int((equal_G & ~single_G).sum())),
+        )
