@@ -19,6 +19,7 @@ COMMANDS = {
     "eval": "run a team over questions and score it",
     "ask": "let a team answer one question while you watch",
     "train": "train a team by a recipe, stage by stage",
+    "sweep": "train with several values of one key and compare quality and cost",
     "check": "check a training recipe without running it",
     "score": "score a finished run again, without sampling",
     "audit": "prove of a training run that every token was trained as its episodes say",

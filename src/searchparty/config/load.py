@@ -19,6 +19,10 @@ from searchparty.errors import UserError
 R = TypeVar("R", bound=BaseModel)
 
 
+_NAMED_BY = {"team": "name", "credit": "extends"}
+"""What a mapping's name stands under that is written as a bare word; for all others, models, it is `spec`."""
+
+
 def load_recipe(recipe: type[R], path: Path | None, overrides: Sequence[str], settings: Mapping[str, Any]) -> R:
     """Build a recipe.
 
@@ -137,7 +141,7 @@ def _override(document: dict[str, Any], word: str) -> str | None:
     for key in parents:
         inner = place.get(key)
         if isinstance(inner, str):
-            inner = {"name" if key == "team" else "spec": inner}
+            inner = {_NAMED_BY.get(key, "spec"): inner}
         if not isinstance(inner, dict):
             inner = {}
         place[key] = inner

@@ -33,15 +33,14 @@ async def train_seeds(
     """
     if not recipe.seeds:
         return [await train(recipe, directory, resume=resume, overwrite=overwrite, listener=listener)]
-    places = [directory / f"seed-{seed}" for seed in recipe.seeds]
-    begun = [TrainDirectory(place).is_run for place in places]
+    places = run_places(recipe, directory)
+    begun = [TrainDirectory(place).is_run for place, _ in places]
     if any(begun) and not (resume or overwrite):
         raise UserError(f"{directory}: already exists; add --resume to continue it or --overwrite to begin again")
     if resume and not any(begun):
         raise UserError(f"{directory}: nothing to resume here; leave out --resume to begin a run")
     runs = []
-    for seed, place, is_run in zip(recipe.seeds, places, begun, strict=True):
-        own = recipe.model_copy(update={"seed": seed, "seeds": ()})
+    for (place, own), is_run in zip(places, begun, strict=True):
         runs.append(await train(own, place, resume=resume and is_run, overwrite=overwrite, listener=listener))
     reports = [read_report(run) for run in runs]
     if reports[0]:
@@ -49,6 +48,13 @@ async def train_seeds(
         with atomic_output(directory / "report.md") as stream:
             stream.write(as_markdown(reports))
     return runs
+
+
+def run_places(recipe: TrainRecipe, directory: Path) -> list[tuple[Path, TrainRecipe]]:
+    """The directory of each run that a recipe stands for, and the recipe of that run alone."""
+    if not recipe.seeds:
+        return [(directory, recipe)]
+    return [(directory / f"seed-{seed}", recipe.model_copy(update={"seed": seed, "seeds": ()})) for seed in recipe.seeds]
 
 
 def over_seeds(reports: Sequence[Sequence[Compared]]) -> list[dict[str, object]]:
