@@ -13,7 +13,7 @@ import numpy as np
 from playing import PARIS, good_lines, play_lines
 from searchparty.credit.assign import assign_credit
 from searchparty.credit.evidence import Evidence
-from searchparty.credit.gathering import sequences_to_score
+from searchparty.credit.gathering import needs_reference, sequences_to_score
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.plans import CHAINED_RL, MULTIAGENT_OPD
 from searchparty.credit.sequences import last_turn_taken
@@ -75,8 +75,15 @@ def credited(episodes: Sequence[Episode], plan: CreditPlan, step: int = 1, **mor
         one.key: Scored(one.ids_T, np.where(one.trainable_T, -draw.exponential(size=len(one.ids_T)), 0).astype(np.float32))
         for one in sequences_to_score(episodes, plan)
     }
+    reference = {
+        one.key: Scored(one.ids_T, np.where(one.trainable_T, -draw.exponential(size=len(one.ids_T)), 0).astype(np.float32))
+        for one in sequences_to_score(episodes, plan, needs_reference)
+    }
     evidence = Evidence(
-        {one.key: one.candidates for one in scored}, {key: one.logprobs_T for key, one in teacher.items()}, **more
+        {one.key: one.candidates for one in scored},
+        {key: one.logprobs_T for key, one in teacher.items()},
+        reference_logprobs={key: one.logprobs_T for key, one in reference.items()},
+        **more,
     )
     credit = assign_credit(episodes, plan, evidence)
     transcripts = {(one.question_key, one.sample, agent.agent): agent for one in episodes for agent in one.agents}
@@ -88,8 +95,11 @@ def credited(episodes: Sequence[Episode], plan: CreditPlan, step: int = 1, **mor
         )
         for signal in credit.signals
     }
-    judged = {one.key: [Judged(candidate.exact_match, candidate.problem) for candidate in one.candidates] for one in scored}
-    return StepRecord(step, episodes, credit.signals, groups, golden, judged, teacher, evidence.scores)
+    judged = {
+        one.key: [Judged(candidate.exact_match, candidate.f1, candidate.problem) for candidate in one.candidates]
+        for one in scored
+    }
+    return StepRecord(step, episodes, credit.signals, groups, golden, judged, teacher, evidence.scores, reference=reference)
 
 
 def write_run(path: Path) -> Path:

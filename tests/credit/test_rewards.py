@@ -10,9 +10,9 @@ from searchparty.credit.reward_mix import RewardMix
 from searchparty.credit.rewards import (
     assignment,
     behaviour,
+    divergence_from,
     exact_match,
     is_well_formed,
-    teacher_divergence,
     team_result,
 )
 from searchparty.episodes.types import Episode, Retrieval
@@ -83,7 +83,7 @@ def test_the_format_of_an_answer_is_judged_per_candidate_and_that_of_others_by_t
 def test_divergence_is_the_sum_of_log_ratios_over_trainable_tokens() -> None:
     one = sequence([0, 1, 1, 0, 1], [9.0, -1.0, -2.0, 9.0, -0.5])
     teacher_T = floats([5.0, -1.5, -1.0, -7.0, -0.75])
-    assert teacher_divergence(one, teacher_T) == pytest.approx((-1 + 1.5) + (-2 + 1) + (-0.5 + 0.75))
+    assert divergence_from(one, teacher_T) == pytest.approx((-1 + 1.5) + (-2 + 1) + (-0.5 + 0.75))
 
 
 def test_the_chained_searcher_earns_nine_tenths_of_the_result_and_a_tenth_of_its_behaviour() -> None:
@@ -115,7 +115,7 @@ def test_a_sequence_that_was_not_scored_pays_no_penalty_and_shows_no_divergence(
         {"exact_match": 1.0}.__getitem__, well_formed=True, divergence=None
     )
     assert reward.total == 1.0
-    assert "teacher_divergence" not in reward.parts
+    assert "divergence_from" not in reward.parts
 
 
 def test_a_score_from_outside_cannot_take_the_name_of_a_part() -> None:

@@ -271,13 +271,13 @@ def test_a_report_that_its_reader_never_saw_is_named(run: Path) -> None:
 def test_one_judged_candidate_is_named(run: Path) -> None:
     def change(facts: dict[str, Any]) -> None:
         entry = next(one for one in facts["judged"] if (one["question_key"], one["sample"]) == ("nq/q2", 0))
-        assert entry["candidates"][1] == [0.0, None]
-        entry["candidates"][1] = [1.0, None]
+        assert entry["candidates"][1] == [0.0, 0.0, None]
+        entry["candidates"][1] = [1.0, 0.0, None]
 
     change_facts(files_of(run, "student"), change)
     found = violation(run)
     assert (where(found)[0], found.rule) == (ANSWERER, Rule.CREDIT)
-    assert (found.found, found.expected) == ("1, None", "0, None")
+    assert (found.found, found.expected) == ("1, 0.0, None", "0, 0.0, None")
 
 
 def test_an_attempt_that_was_never_made_is_named(run: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_change_of_any_single_token_in_any_array_is_found_and_named(recorded, 
 
 def test_the_first_violation_alone_is_given_where_only_that_is_wanted() -> None:
     record, plan = STEPS["chained"]
-    wrong = {key: [Judged(1.0, None) for _ in judged] for key, judged in record.judged.items()}
+    wrong = {key: [Judged(1.0, 1.0, None) for _ in judged] for key, judged in record.judged.items()}
     changed = replace(record, judged=wrong)
     assert len(audit(changed, plan).violations) > 1
     assert len(audit_step(changed, plan, SQUAD, first_only=True).violations) == 1
@@ -185,15 +185,59 @@ def test_scores_from_outside_are_part_of_what_is_computed_again() -> None:
     assert (missing.rule, missing.what) == (Rule.CREDIT, "credit")
 
 
-def test_of_a_role_with_a_critic_only_the_weights_are_computed_again() -> None:
-    gae = RoleCredit(estimator=GeneralisedAdvantage(), rewards=RewardMix(team_result=1.0))
+def test_what_critic_and_reference_said_is_recorded_and_credit_comes_out_of_it_again() -> None:
+    record, plan = _with_a_critic()
+    report = audit(record, plan)
+    assert report.violations == []
+    assert report.proved.advantages == report.proved.trained_tokens > 0
+
+
+def test_a_value_that_was_not_used_is_found_at_its_token() -> None:
+    record, plan = _with_a_critic()
+    place = next(number for number, one in enumerate(record.signals) if one.role == "searcher")
+    signal = record.signals[place]
+    assert signal.values_T is not None
+    token = int(signal.trainable_T.nonzero()[0][-1])
+    changed_T = signal.values_T.copy()
+    changed_T[token] += 1
+    signals = [replace(signal, values_T=changed_T) if number == place else one for number, one in enumerate(record.signals)]
+    found = audit(replace(record, signals=signals), plan).violations
+    assert {(one.rule, one.what) for one in found} == {(Rule.CREDIT, "advantages"), (Rule.CREDIT, "returns")}
+    assert (found[0].agent, found[0].question_key) == (signal.key.agent, signal.key.question_key)
+
+
+def test_a_reference_that_was_given_other_ids_is_found() -> None:
+    record, plan = _with_a_critic()
+    key, said = next(iter(record.reference.items()))
+    reference = {**record.reference, key: replace(said, ids_T=said.ids_T + 1)}
+    found = audit(replace(record, reference=reference), plan).violations
+    assert {(one.rule, one.what) for one in found} == {(Rule.IDS, "reference_ids")}
+
+
+def test_a_role_without_a_critic_that_has_values_is_found_and_so_is_the_reverse() -> None:
+    record, plan = _with_a_critic()
+    without = CreditPlan(roles={**plan.roles, "searcher": CHAINED_RL.roles["searcher"]})
+    lines = [one.what for one in audit(record, without).violations]
+    assert "values of a critic" in lines
+    bare = [replace(one, values_T=None, returns_T=None) for one in record.signals]
+    assert "values of a critic" in [one.what for one in audit(replace(record, signals=bare), plan).violations]
+
+
+def _with_a_critic() -> tuple[StepRecord, CreditPlan]:
+    """Searchers with a critic and a reference, beside an Answerer without."""
+    gae = RoleCredit(
+        estimator=GeneralisedAdvantage(discount=0.99, trace_decay=0.95, whitening="tokens"),
+        rewards=RewardMix(team_result=1.0, f1=0.5, reference_kl=0.1),
+    )
     plan = CreditPlan(roles={"searcher": gae, "answerer": CHAINED_RL.roles["answerer"]})
     episodes = chained_episodes()
-    values = {one.key: np.full(len(one.ids_T), 0.25, np.float32) for episode in episodes for one in token_sequences(episode)}
-    report = audit(credited(episodes, plan, values=values), plan)
-    assert report.violations == []
-    assert report.proved.not_recomputed + report.proved.advantages == report.proved.trained_tokens
-    assert report.proved.not_recomputed > 0
+    draw = np.random.default_rng(7)
+    values = {
+        one.key: np.where(one.trainable_T, draw.normal(size=len(one.ids_T)), 0).astype(np.float32)
+        for episode in episodes
+        for one in token_sequences(episode)
+    }
+    return credited(episodes, plan, values=values), plan
 
 
 def test_a_teacher_that_gave_no_finite_number_taught_nothing_and_is_counted() -> None:

@@ -29,7 +29,9 @@ def signal(agent: str, length: int, returns: bool) -> Signal:
     values_T = np.where(trainable_T, np.linspace(-1, 1, length), 0).astype(np.float32)
     key = SequenceKey("nq/q1", 0, agent, 0)
     ids_T = np.arange(length, dtype=np.int32)
-    return Signal(key, agent.split(".")[0], ids_T, trainable_T, values_T, -values_T, values_T, values_T if returns else None)
+    return Signal(
+        key, agent.split(".")[0], ids_T, trainable_T, values_T, -values_T, values_T, *[values_T if returns else None] * 2
+    )
 
 
 def record(step: int = 3, returns: bool = False) -> StepRecord:
@@ -40,7 +42,7 @@ def record(step: int = 3, returns: bool = False) -> StepRecord:
         signals,
         {signals[0].key: "episodes of nq/q1", signals[1].key: ""},
         {"nq/q1": ["Paris", "パリ"]},
-        {("nq/q1", 0): [Judged(1.0, None), Judged(0.0, "no_answer")]},
+        {("nq/q1", 0): [Judged(1.0, 1.0, None), Judged(0.0, 0.25, "no_answer")]},
         {signals[0].key: Scored(signals[0].ids_T, signals[0].old_logprobs_T)},
         {"judge": {signals[0].key: 0.7}},
         seed=2**62 + 1,
@@ -61,7 +63,9 @@ def test_a_step_comes_back_to_the_last_bit(tmp_path: Path, returns: bool) -> Non
         for name in ("ids_T", "trainable_T", "old_logprobs_T", "advantages_T", "weights_T"):
             assert getattr(ours, name).dtype == getattr(theirs, name).dtype
             assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
-        assert (ours.returns_T is None) == (not returns)
+        for name in ("returns_T", "values_T"):
+            mine, recorded = getattr(ours, name), getattr(theirs, name)
+            assert (mine is None) == (recorded is None) and (mine is None or np.array_equal(mine, recorded)), name
     key = written.signals[0].key
     assert np.array_equal(read.teacher[key].logprobs_T, written.teacher[key].logprobs_T)
 
@@ -106,8 +110,8 @@ def test_arrays_that_do_not_fit_their_lengths_are_refused(tmp_path: Path) -> Non
 def test_facts_of_another_format_are_refused(tmp_path: Path) -> None:
     write_step(tmp_path, record())
     file = StepFiles(tmp_path, 3).facts
-    file.write_text(file.read_text().replace('"format": 1', '"format": 2'))
-    with pytest.raises(UserError, match=r"format 2, this version reads 1"):
+    file.write_text(file.read_text().replace('"format": 2', '"format": 3'))
+    with pytest.raises(UserError, match=r"format 3, this version reads 2"):
         read_step(tmp_path, 3)
 
 

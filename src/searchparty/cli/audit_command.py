@@ -86,9 +86,8 @@ def audit_table(report: AuditReport) -> Table:
         "of these with one member, which got no advantage": "singletons",
         "candidates judged again": "judged",
         "advantages and weights computed again": "advantages",
-        "of a critic, only weights computed again": "not_recomputed",
     }
-    seldom = ("left_out", "unscored", "not_recomputed")
+    seldom = ("left_out", "unscored")
     for name, field in rows.items():
         values = [getattr(stage.proved, field) for stage in stages]
         if stages and (any(values) or field not in seldom):

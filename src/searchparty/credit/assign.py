@@ -90,8 +90,16 @@ def _means(rewards: Sequence[Reward]) -> dict[str, float]:
     if rewards:
         columns["outcome"] = [reward.outcome for reward in rewards]
         columns["penalty"] = [reward.penalty for reward in rewards]
+        if referred := [reward.reference_penalty for reward in rewards if "reference_divergence" in reward.parts]:
+            columns["reference_penalty"] = referred
         columns["total"] = [reward.total for reward in rewards]
     return {part: sum(values) / len(values) for part, values in columns.items()}
+
+
+def _at_trainable(sample: Sample) -> FloatArray | None:
+    """The critic's values where they count, 0 elsewhere [T]."""
+    values_T = sample.values_T
+    return None if values_T is None else np.where(sample.sequence.trainable_T, values_T, 0).astype(np.float32)
 
 
 def _signals(
@@ -118,6 +126,7 @@ def _signals(
             advantages[place],
             weights_T,
             returns[place],
+            None if returns[place] is None else _at_trainable(samples[place]),
         )
         for place, sequence, weights_T in zip(taking_part, sequences, weights_of, strict=True)
     ]

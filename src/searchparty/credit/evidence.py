@@ -32,6 +32,8 @@ class Evidence:
     """The frozen teacher's log-probabilities of the student's own ids."""
     teacher_temperature: float = 1.0
     """The temperature at which the teacher scored."""
+    reference_logprobs: ArraysByKey = field(default_factory=dict)
+    """The frozen reference's log-probabilities of the same ids, at the temperature at which a teacher scores."""
     old_logprobs: ArraysByKey | None = None
     """The sampling policy's log-probabilities, computed anew; None uses those that were recorded while sampling."""
     values: ArraysByKey = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
@@ -14,14 +14,17 @@ from searchparty.credit.estimators.base import Sample
 from searchparty.credit.evidence import EpisodeKey, Evidence, aligned, is_finite
 from searchparty.credit.findings import Finding, FindingKind
 from searchparty.credit.plan import CreditPlan, RoleCredit
+from searchparty.credit.planner_rewards import invalid_workflow, planner_cost
 from searchparty.credit.reward_mix import Reward
 from searchparty.credit.rewards import (
     JudgedCandidate,
+    answer_f1,
     assignment,
     behaviour,
+    divergence_from,
     exact_match,
     is_well_formed,
-    teacher_divergence,
+    reference_penalty,
     team_result,
 )
 from searchparty.credit.sequences import TokenSequence, agent_sequences, last_turn_taken
@@ -49,14 +52,35 @@ def says_something(episode: Episode) -> bool:
     return not episode.stop_reason.is_service_failure and episode.stop_reason is not StopReason.TEAM_ERROR
 
 
-def sequences_to_score(episodes: Iterable[Episode], plan: CreditPlan, *, logprobs_required: bool = True) -> list[TokenSequence]:
-    """The sequences that a teacher must score before credit can be assigned. Raises as `agent_sequences` does."""
+def needs_teacher(role: RoleCredit) -> bool:
+    """Whether a teacher must score the role's sequences."""
+    return role.needs_teacher
+
+
+def needs_reference(role: RoleCredit) -> bool:
+    """Whether a reference must."""
+    return role.needs_reference
+
+
+def needs_values(role: RoleCredit) -> bool:
+    """Whether a critic must value the role's tokens."""
+    return role.needs_values
+
+
+def sequences_to_score(
+    episodes: Iterable[Episode],
+    plan: CreditPlan,
+    needed: Callable[[RoleCredit], bool] = needs_teacher,
+    *,
+    logprobs_required: bool = True,
+) -> list[TokenSequence]:
+    """The sequences that a model must score before credit can be assigned. Raises as `agent_sequences` does."""
     return [
         sequence
         for episode in episodes
         if says_something(episode)
         for transcript in episode.agents
-        if _planned(plan, episode, transcript).needs_teacher
+        if needed(_planned(plan, episode, transcript))
         for sequence in agent_sequences(episode, transcript, logprobs_required=logprobs_required)
     ]
 
@@ -88,7 +112,7 @@ def _gather_episode(gathered: Gathered, episode: Episode, plan: CreditPlan, evid
                 acted.add(transcript.role)
         else:
             for candidate in range(len(last_turn_taken(transcript))):
-                gathered.rewards[transcript.role].append(worth.of(candidate, None))
+                gathered.rewards[transcript.role].append(worth.of(candidate, None, None))
                 acted.add(transcript.role)
     gathered.episodes.update(acted)
 
@@ -114,13 +138,23 @@ def _gather_sequence(gathered: Gathered, sequence: TokenSequence, worth: _Worth)
         gathered.findings.append(_non_finite(sequence, "values of the critic"))
         usable = False
 
-    divergence = None
+    reference_T = aligned(evidence.reference_logprobs, sequence, "the reference's log-probabilities")
+    if not role.needs_reference:
+        reference_T = None
+    elif reference_T is not None and not is_finite(reference_T, sequence):
+        gathered.findings.append(_non_finite(sequence, "log-probabilities of the reference", "it counts as not scored"))
+        reference_T = None
+
+    divergence, reference_divergence, penalty_T = None, None, None
     if usable and teacher_T is not None and role.rewards.teacher_kl > 0:
-        divergence = teacher_divergence(sequence, teacher_T)
-    reward = worth.of(sequence.key.candidate, divergence)
+        divergence = divergence_from(sequence, teacher_T)
+    if usable and reference_T is not None:
+        reference_divergence = divergence_from(sequence, reference_T)
+        penalty_T = reference_penalty(sequence, reference_T, role.rewards.reference_kl)
+    reward = worth.of(sequence.key.candidate, divergence, reference_divergence)
     gathered.rewards[sequence.role].append(reward)
     if usable:
-        gathered.samples.append(Sample(sequence, reward, teacher_T, values_T))
+        gathered.samples.append(Sample(sequence, reward, teacher_T, values_T, penalty_T))
 
 
 @dataclass(slots=True)
@@ -134,10 +168,14 @@ class _Worth:
     role: RoleCredit
     evidence: Evidence
 
-    def of(self, candidate: int, divergence: float | None) -> Reward:
+    def of(self, candidate: int, divergence: float | None, reference_divergence: float | None) -> Reward:
         """The reward of one candidate of the agent's last turn."""
-        well_formed = is_well_formed(self.episode, self.transcript, self.judged, candidate)
-        return self.role.rewards.mix(partial(self._part, candidate), well_formed=well_formed, divergence=divergence)
+        return self.role.rewards.mix(
+            partial(self._part, candidate),
+            well_formed=is_well_formed(self.episode, self.transcript, self.judged, candidate),
+            divergence=divergence,
+            reference_divergence=reference_divergence,
+        )
 
     def _part(self, candidate: int, part: str) -> float:
         match part:
@@ -150,6 +188,13 @@ class _Worth:
                 return behaviour(self.episode, self.transcript)
             case "assignment":
                 return assignment(self.episode, self.plan.searching_role)
+            case "f1":
+                answers = self.transcript.agent == self.episode.answering_agent
+                return answer_f1(self.judged, candidate if answers else 0)
+            case "planner_cost":
+                return planner_cost(self.episode, self.transcript.agent, self.plan.planner_costs)
+            case "invalid_workflow":
+                return invalid_workflow(self.episode, self.transcript.agent)
             case _:
                 key = SequenceKey(self.episode.question_key, self.episode.sample, self.transcript.agent, candidate)
                 return self.evidence.score(part, key, self.transcript)

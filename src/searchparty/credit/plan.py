@@ -13,6 +13,7 @@ from searchparty.credit.estimators.distillation import Distillation
 from searchparty.credit.estimators.fixed import Constant, Unsupervised
 from searchparty.credit.estimators.gae import GeneralisedAdvantage
 from searchparty.credit.estimators.group_relative import GroupRelative
+from searchparty.credit.planner_rewards import PlannerCosts
 from searchparty.credit.reductions import ReductionName, ReductionScope
 from searchparty.credit.reward_mix import RewardMix
 from searchparty.credit.strict import StrictModel
@@ -58,6 +59,16 @@ class RoleCredit(StrictModel):
         """Whether a teacher must score the role's sequences."""
         return self.learns and (self.estimator.needs_teacher or self.rewards.teacher_kl > 0)
 
+    @property
+    def needs_reference(self) -> bool:
+        """Whether a reference must score the role's sequences."""
+        return self.learns and self.rewards.reference_kl > 0
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether a critic must value the role's tokens."""
+        return self.learns and self.estimator.needs_values
+
 
 class CreditPlan(StrictModel):
     """What every role of a team learns from."""
@@ -70,6 +81,8 @@ class CreditPlan(StrictModel):
     """`all`: the roles share one objective whose weights sum to 1. `role`: each role's weights sum to 1."""
     searching_role: str = "searcher"
     """The role whose searches the assignment term counts."""
+    planner_costs: PlannerCosts = PlannerCosts()
+    """How the reward part `planner_cost` is computed."""
 
     @model_validator(mode="after")
     def _something_learns(self) -> CreditPlan:
@@ -85,3 +98,13 @@ class CreditPlan(StrictModel):
     def needs_teacher(self) -> bool:
         """Whether any role's sequences must be scored by a teacher."""
         return any(role.needs_teacher for role in self.roles.values())
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether any role's sequences must be scored by a reference."""
+        return any(role.needs_reference for role in self.roles.values())
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether any role learns with a critic."""
+        return any(role.needs_values for role in self.roles.values())

@@ -1,8 +1,8 @@
-"""Ready-made plans: both stages of MultiAgent-OPD, and the runs that it is compared with.
+"""Ready-made plans: both stages of MultiAgent-OPD, and the runs that it is compared with; the planner of MAO-ARAG.
 
-Choices where the paper is silent: groups are divided by their deviation; an invalid format earns −1 in both stages; the KL
-penalty is a sum over tokens; one objective over all roles, in which each episode has one vote. The base teacher ablation is
-`MULTIAGENT_OPD` with another teacher.
+Choices where the first paper is silent: groups are divided by their deviation; an invalid format earns −1 in both stages; the
+KL penalty is a sum over tokens; one objective over all roles, in which each episode has one vote. The base teacher ablation is
+`MULTIAGENT_OPD` with another teacher. The second paper gives neither γ, λ nor β; here they are 1, 1 and 0.001.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from searchparty.credit.estimators.distillation import Distillation
 from searchparty.credit.estimators.fixed import Unsupervised
+from searchparty.credit.estimators.gae import GeneralisedAdvantage
 from searchparty.credit.estimators.group_relative import GroupRelative
 from searchparty.credit.plan import CreditPlan, RoleCredit
 from searchparty.credit.reward_mix import RewardMix
@@ -51,6 +52,17 @@ PROMPTED_CRITIC = _hierarchical(RoleCredit(estimator=_AMONG_EPISODES, rewards=Re
 NO_SEARCHER_SUPERVISION = _hierarchical(RoleCredit(estimator=Unsupervised()))
 """Ablation: nothing is said to the Searcher, which still changes with the parameters that it shares."""
 
+MAO_ARAG = CreditPlan(
+    roles={
+        "planner": RoleCredit(
+            estimator=GeneralisedAdvantage(),
+            rewards=RewardMix(f1=1.0, planner_cost=0.0, invalid_workflow=1.0, invalid_format=None, reference_kl=0.001),
+        ),
+        **{executor: RoleCredit(estimator=Unsupervised()) for executor in ("qds", "qdp", "qr", "ds", "ag", "as")},
+    },
+)
+"""MAO-ARAG: each turn of the planner earns F1 − α·CP − FP; α is `roles.planner.rewards.planner_cost`. Executors are frozen."""
+
 PLANS: Mapping[str, CreditPlan] = MappingProxyType(
     {
         "chained-rl": CHAINED_RL,
@@ -58,5 +70,6 @@ PLANS: Mapping[str, CreditPlan] = MappingProxyType(
         "searcher-on-outcome": SEARCHER_ON_OUTCOME,
         "prompted-critic": PROMPTED_CRITIC,
         "no-searcher-supervision": NO_SEARCHER_SUPERVISION,
+        "mao-arag": MAO_ARAG,
     }
 )

@@ -29,6 +29,10 @@ class JudgedCandidate(Protocol):
         """c_ij: 1.0 if it is right, else 0.0."""
 
     @property
+    def f1(self) -> float:
+        """Its token F1 with the golden answer that it is nearest to."""
+
+    @property
     def problem(self) -> str | None:
         """Why it holds no well-formed answer; None if it holds one."""
 
@@ -36,6 +40,11 @@ class JudgedCandidate(Protocol):
 def exact_match(candidates: Sequence[JudgedCandidate], candidate: int) -> float:
     """c_ij of one candidate: the Answerer's reward. 0.0 if nothing was judged, because the last call gave no answer."""
     return float(candidates[candidate].exact_match) if candidates else 0.0
+
+
+def answer_f1(candidates: Sequence[JudgedCandidate], candidate: int) -> float:
+    """Token F1 of one candidate with the golden answer that it is nearest to. 0.0 if nothing was judged."""
+    return float(candidates[candidate].f1) if candidates else 0.0
 
 
 def team_result(candidates: Sequence[JudgedCandidate]) -> float:
@@ -75,12 +84,24 @@ def is_well_formed(episode: Episode, transcript: Transcript, candidates: Sequenc
     return transcript.problem is None
 
 
-def teacher_divergence(sequence: TokenSequence, teacher_logprobs_T: FloatArray) -> float:
-    """Σ_t (log π_old(a_t|h_t) − log π_T(a_t|h_t)) over the trainable tokens of one sequence.
+def divergence_from(sequence: TokenSequence, logprobs_T: FloatArray) -> float:
+    """Σ_t (log π_old(a_t|h_t) − log π(a_t|h_t)) over the trainable tokens of one sequence; π is the teacher or the reference.
 
-    Its expectation under the sampling policy is KL(π_old ‖ π_T) of the whole sampled text, hence a sum and not a mean. One
+    Its expectation under the sampling policy is KL(π_old ‖ π) of the whole sampled text, hence a sum and not a mean. One
     sample of it may be negative. Multiplied by a coefficient and subtracted, it is the KL penalty inside the reward.
     Source: Ouyang et al. 2022, Training language models to follow instructions with human feedback, objective (2).
     """
     trained = sequence.trained
-    return float((sequence.old_logprobs_T[trained] - teacher_logprobs_T[trained]).sum(dtype=np.float64))
+    return float((sequence.old_logprobs_T[trained] - logprobs_T[trained]).sum(dtype=np.float64))
+
+
+def reference_penalty(sequence: TokenSequence, reference_logprobs_T: FloatArray, coefficient: float) -> FloatArray:
+    """β·(log π_old(a_t|h_t) − log π_ref(a_t|h_t)) at every trainable token, 0 elsewhere [T].
+
+    What a token loses at once. The sequence's reward stands apart, at its last token. Source: MAO-ARAG, equation (9), after
+    Ouyang et al. 2022.
+    """
+    penalty_T = np.zeros(len(sequence.ids_T), np.float32)
+    trained = sequence.trained
+    penalty_T[trained] = coefficient * (sequence.old_logprobs_T[trained] - reference_logprobs_T[trained])
+    return penalty_T

@@ -26,7 +26,7 @@ def suspicions(
     for name, role in plan.roles.items():
         if role.learns:
             yield from _in_role(name, role, counts[name])
-        if role.needs_teacher and evidence.old_logprobs is None:
+        if (role.needs_teacher or role.needs_reference) and evidence.old_logprobs is None:
             yield from _in_sampling(name, episodes, evidence.teacher_temperature)
 
 

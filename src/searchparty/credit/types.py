@@ -48,6 +48,8 @@ class Signal:
     to 1 in all, as the named reduction says."""
     returns_T: FloatArray | None = None
     """Targets of the critic; None for estimators without one."""
+    values_T: FloatArray | None = None
+    """What the critic said before the update, of which advantages and returns were made; None for estimators without one."""
 
     def __post_init__(self) -> None:
         """Raises ValueError if an array has another length, or says something about a token that is not trainable."""
@@ -55,6 +57,8 @@ class Signal:
         arrays = {"old_logprobs_T": self.old_logprobs_T, "advantages_T": self.advantages_T, "weights_T": self.weights_T}
         if self.returns_T is not None:
             arrays["returns_T"] = self.returns_T
+        if self.values_T is not None:
+            arrays["values_T"] = self.values_T
         said_T = self.trainable_T
         for name, array in (("trainable_T", self.trainable_T), *arrays.items()):
             if array.shape != (length,):

@@ -38,7 +38,7 @@ class Example:
     has_return_T: FloatArray
     """1 if the signal has returns, else 0."""
     old_values_T: FloatArray
-    """The critic's values before the first minibatch; 0 without a critic."""
+    """The critic's values before the first minibatch, those of the signal if it has any; 0 without a critic."""
 
 
 def example_of(
@@ -46,6 +46,8 @@ def example_of(
 ) -> Example:
     """The example of a signal. `learner_logprobs_T` is needed if old log-probabilities are to be recomputed."""
     nothing = np.zeros(len(signal.ids_T), np.float32)
+    if signal.values_T is not None:
+        old_values_T = signal.values_T
     recomputed = settings.old_logprobs == "recomputed" and learner_logprobs_T is not None
     return Example(
         key=signal.key,
@@ -98,9 +100,19 @@ def row_loss(
         has_return, returns = row.gather(lambda example: example.has_return_T), row.gather(lambda example: example.returns_T)
         old_values = row.gather(lambda example: example.old_values_T)
         value_losses = has_return * clipped_value_loss(values_N, old_values, returns, settings.value_clip)
+        error = has_return * (returns - old_values)
         loss_N = loss_N + settings.value_coefficient * value_losses
         checks["value loss"] = value_losses
-        numbers = {"value": value_losses, "value_tokens": has_return}
+        numbers = {
+            "value": value_losses,
+            "value_tokens": has_return,
+            "value_clipped": has_return * ((values_N - old_values).abs() > settings.value_clip).float(),
+            "old_value": has_return * old_values,
+            "return": has_return * returns,
+            "return_square": (has_return * returns).double().square(),
+            "error": error,
+            "error_square": error.double().square(),
+        }
     _require_finite(checks, row)
     sums.add(
         role_indices(row, sums),

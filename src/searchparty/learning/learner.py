@@ -158,7 +158,8 @@ class Learner:
     def _examples(self, signals: list[Signal]) -> list[Example]:
         """The signals with the learner's own log-probabilities and values, if anything needs them."""
         recomputed = self.objective.compares and self.settings.old_logprobs == "recomputed"
-        if not recomputed and self.critic is None:
+        valued = self.critic is None or all(signal.values_T is not None or signal.returns_T is None for signal in signals)
+        if not recomputed and valued:
             return [example_of(signal, None, None, self.settings) for signal in signals]
         measured = zip(signals, *self._measure(signals, _with_weight), strict=True)
         return [example_of(signal, logprobs, values, self.settings) for signal, logprobs, values in measured]
@@ -181,6 +182,8 @@ class Learner:
         if not all(np.isfinite(norm) for norm in norms.values()):
             raise NonFinite("gradient", [example.key for example in examples])
         work.norms.append(norms["policy"])
+        if self.critic is not None and self.updates < self.settings.critic_warmup:
+            self.trained["policy"].clear_gradients()  # the optimizer passes over what has no gradient
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * self.settings.schedule.share(self.optimizer_steps)
         self.optimizer.step()

@@ -23,7 +23,16 @@ class RoleMetrics:
     approx_kl: float
     """Estimate (k3) of KL(old ‖ current), in nats a token: how far the update has moved from the policy it started with."""
     value_loss: float | None
-    """Mean over tokens; None without a critic."""
+    """Mean over tokens; None without a critic, like the four below."""
+    value_clip_fraction: float | None
+    """Share of tokens whose value had moved by more than the clip."""
+    value: float | None
+    """Mean value before the update."""
+    returns: float | None
+    """Mean of what the values are to become."""
+    explained_variance: float | None
+    """1 − Var(return − value before the update) / Var(return): 1 for a critic that knew the returns, 0 for one that knew only
+    their mean. None also where all returns are equal."""
     mismatch_tokens: int
     """Tokens at which sampler and learner were compared with equal weights: all when old log-probabilities are recomputed,
     those of the first minibatch otherwise."""
@@ -52,7 +61,10 @@ class UpdateMetrics:
     """`tokens` as a share of what the passes could have held; above 1 if sequences are longer than a pass should be."""
 
 
-_SUMS = ("tokens", "loss", "ratio", "clipped", "entropy", "kl", "value_tokens", "value", "compared", "mismatch", "mismatch_kl")
+_SUMS = (
+    "tokens", "loss", "ratio", "clipped", "entropy", "kl", "value_tokens", "value", "value_clipped", "old_value", "return",
+    "return_square", "error", "error_square", "compared", "mismatch", "mismatch_kl",
+)  # fmt: skip
 
 
 class RoleSums:
@@ -91,9 +103,22 @@ class RoleSums:
                 entropy=of["entropy"] / tokens,
                 approx_kl=of["kl"] / tokens,
                 value_loss=of["value"] / valued if valued else None,
+                value_clip_fraction=of["value_clipped"] / valued if valued else None,
+                value=of["old_value"] / valued if valued else None,
+                returns=of["return"] / valued if valued else None,
+                explained_variance=_explained(of, valued),
                 mismatch_tokens=int(compared),
                 mismatch=of["mismatch"] / compared if compared else None,
                 mismatch_max=largest[place] if compared else None,
                 mismatch_kl=of["mismatch_kl"] / compared if compared else None,
             )
         return result
+
+
+def _explained(of: Mapping[str, float], valued: float) -> float | None:
+    """The share of the returns' variance that the values explain, from sums over `valued` tokens."""
+    if not valued:
+        return None
+    spread = of["return_square"] / valued - (of["return"] / valued) ** 2
+    left = of["error_square"] / valued - (of["error"] / valued) ** 2
+    return 1 - left / spread if spread > 1e-12 * max(1.0, of["return_square"] / valued) else None

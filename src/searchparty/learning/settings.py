@@ -62,6 +62,8 @@ class LearnerSettings:
     value_coefficient: float = 0.5
     value_clip: float = 0.2
     critic_learning_rate: float = 1e-5
+    critic_warmup: int = 0
+    """Updates at the beginning in which the critic alone is changed, and of a critic on the policy's trunk its head alone."""
     checkpointed_share: float = 1.0
     """Share of layers whose activations are computed twice instead of kept."""
     compiled: bool = False

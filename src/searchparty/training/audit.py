@@ -2,7 +2,7 @@
 
 `audit_step` is for the trainer, with what it holds in memory; `audit_run` is for anybody, with what is on disk. Reads what was
 recorded, and computes again whatever can be. What no record can show is believed: the episodes' own sampled ids and
-log-probabilities, a teacher's log-probabilities beyond their effect on the advantages, scores given from outside.
+log-probabilities, what teacher, reference and critic said beyond its effect on the advantages, scores given from outside.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _episode_fault(episode: Episode) -> Violation | None:
 def _recorded(record: StepRecord) -> RecordedStep:
     sequences = []
     for signal in record.signals:
-        said = record.teacher.get(signal.key)
+        said, referred = record.teacher.get(signal.key), record.reference.get(signal.key)
         length = len(signal.ids_T)
         sequences.append(
             RecordedSequence(
@@ -146,9 +146,12 @@ def _recorded(record: StepRecord) -> RecordedStep:
                 advantages_T=signal.advantages_T,
                 weights_T=signal.weights_T,
                 returns_T=signal.returns_T,
+                values_T=signal.values_T,
                 scored=said is not None,
                 teacher_ids_T=np.zeros(length, np.int32) if said is None else said.ids_T,
                 teacher_logprobs_T=np.zeros(length, np.float32) if said is None else said.logprobs_T,
+                reference_ids_T=None if referred is None else referred.ids_T,
+                reference_logprobs_T=None if referred is None else referred.logprobs_T,
             )
         )
     return RecordedStep(record.step, record.episodes, sequences, record.golden_answers, record.judged, record.scores)

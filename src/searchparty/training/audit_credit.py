@@ -1,6 +1,6 @@
 """Whether credit comes out as it was used: candidates judged again, then advantages, weights and returns assigned again.
 
-The critic's values are not recorded; of a role whose estimator needs them only the weights are computed again.
+What a critic said is believed as it was recorded, like what a teacher said.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ def judgement_faults(
         if len(used) != len(answers):
             yield of_episode(key, Rule.CREDIT, "judged candidates", len(used), len(answers), episode.answering_agent)
         for candidate, ((answer, problem), one) in enumerate(zip(answers, used, strict=False)):
-            match = scorer.exact_match(answer, golden_answers[episode.question_key])
-            if (one.exact_match, one.problem) != (match, problem):
+            golden = golden_answers[episode.question_key]
+            match, f1 = scorer.exact_match(answer, golden), scorer.f1(answer, golden)
+            if (one.exact_match, one.f1, one.problem) != (match, f1, problem):
                 said = repr(answer) if answer is not None else "no answer"
                 yield Violation(
-                    Rule.CREDIT, f"judged exact match and problem of {said}", f"{one.exact_match:g}, {one.problem}",
-                    f"{match:g}, {problem}", *key, episode.answering_agent, candidate,
+                    Rule.CREDIT, f"judged exact match, F1 and problem of {said}",
+                    f"{one.exact_match:g}, {one.f1}, {one.problem}", f"{match:g}, {f1}, {problem}", *key,
+                    episode.answering_agent, candidate,
                 )  # fmt: skip
             proved.judged += 1
 
@@ -65,14 +67,16 @@ def credit_faults(
     Args:
         tolerance: largest difference, relative to the larger number, that is taken for rounding; 0 wants equal bits.
     """
-    needs_values = {name for name, role in plan.roles.items() if role.learns and role.estimator.needs_values}
     evidence = Evidence(
         candidates=judged,
         teacher_logprobs={one.recorded.key: one.recorded.teacher_logprobs_T for one in trained if one.recorded.scored},
         teacher_temperature=teacher_temperature,
-        values={
-            one.history.key: np.zeros(len(one.history.ids_T), np.float32) for one in trained if one.history.role in needs_values
+        reference_logprobs={
+            one.recorded.key: one.recorded.reference_logprobs_T
+            for one in trained
+            if one.recorded.reference_logprobs_T is not None
         },
+        values={one.recorded.key: one.recorded.values_T for one in trained if one.recorded.values_T is not None},
         scores=scores,
     )
     try:
@@ -87,26 +91,20 @@ def credit_faults(
         if signal is None:
             yield of_sequence(key, Rule.CREDIT, "signals of this sequence", "one", "none comes out again")
             continue
-        recomputed = one.history.role not in needs_values
-        for name, found_T, expected_T in _numbers(one, signal, recomputed):
+        for name, found_T, expected_T in _numbers(one, signal):
             token, difference = _difference(found_T, expected_T, tolerance)
             proved.largest_difference = max(proved.largest_difference, difference)
             if token is not None:
                 found, expected = found_T[token], expected_T[token]
                 yield of_sequence(key, Rule.CREDIT, name, found, expected, token, one.history.near(token))
-        tokens = int(np.count_nonzero(one.history.own_T))
-        if recomputed:
-            proved.advantages += tokens
-        else:
-            proved.not_recomputed += tokens
+        proved.advantages += int(np.count_nonzero(one.history.own_T))
 
 
-def _numbers(one: Trained, signal: Signal, recomputed: bool) -> Iterator[tuple[str, FloatArray, FloatArray]]:
+def _numbers(one: Trained, signal: Signal) -> Iterator[tuple[str, FloatArray, FloatArray]]:
     yield "weights", one.recorded.weights_T, signal.weights_T
-    if recomputed:
-        yield "advantages", one.recorded.advantages_T, signal.advantages_T
-        if one.recorded.returns_T is not None and signal.returns_T is not None:
-            yield "returns", one.recorded.returns_T, signal.returns_T
+    yield "advantages", one.recorded.advantages_T, signal.advantages_T
+    if one.recorded.returns_T is not None and signal.returns_T is not None:
+        yield "returns", one.recorded.returns_T, signal.returns_T
 
 
 def _difference(found_T: FloatArray, expected_T: FloatArray, tolerance: float) -> tuple[int | None, float]:

@@ -111,8 +111,6 @@ class Proved:
     """Candidates judged again."""
     advantages: int = 0
     """Trained tokens whose advantage was computed again."""
-    not_recomputed: int = 0
-    """Trained tokens of roles whose estimator needs a critic's values, which are not recorded."""
     largest_difference: float = 0.0
     """Of the numbers computed again from those used, relative to the larger of the two; 0 if all are equal bit by bit."""
 

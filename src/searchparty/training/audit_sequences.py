@@ -114,7 +114,9 @@ def sequence_faults(one: Trained, plan: CreditPlan, proved: Proved) -> Iterator[
         "advantages": recorded.advantages_T,
         "weights": recorded.weights_T,
         "returns": recorded.returns_T,
+        "values": recorded.values_T,
         "teacher_logprobs": recorded.teacher_logprobs_T,
+        "reference_logprobs": recorded.reference_logprobs_T,
     }
     for name, array_T in others.items():
         if array_T is not None and len(array_T) == len(own_T) and np.count_nonzero(array_T) != np.count_nonzero(array_T[own_T]):
@@ -133,6 +135,11 @@ def sequence_faults(one: Trained, plan: CreditPlan, proved: Proved) -> Iterator[
         token = int(np.flatnonzero(recorded.teacher_logprobs_T)[0])
         found = recorded.teacher_logprobs_T[token]
         yield of_sequence(key, Rule.IDS, "teacher_logprobs", found, "0: no teacher scored it", token, history.near(token))
+    if recorded.reference_ids_T is not None:
+        yield from _compare(history, Rule.IDS, "reference_ids", recorded.reference_ids_T, history.ids_T)
+    if role.needs_values is not (recorded.values_T is not None):
+        found, expected = ("none", "some") if role.needs_values else ("some", "none")
+        yield of_sequence(key, Rule.CREDIT, "values of a critic", found, f"{expected}: estimator {role.estimator.name}")
     expected = group_name(role, key, history.call)
     if recorded.group != expected:
         yield of_sequence(key, Rule.GROUPS, "group", repr(recorded.group), repr(expected))

@@ -21,6 +21,7 @@ from searchparty.teams.registry import find_team
 from searchparty.training.judge import judge_prompt
 from searchparty.training.playing import load_stage_questions, team_options, team_recipe
 from searchparty.training.recipe import EvalStage, RLStage, SFTStage, StageSpec, TrainRecipe
+from searchparty.training.references import CRITIC, model_references
 from searchparty.training.teacher import check_same_tokenizer
 from searchparty.training.trackers import check_trackers
 
@@ -66,9 +67,8 @@ def _checks(
 
 def _references(spec: StageSpec, origins: Mapping[str, ModelSpec]) -> None:
     faults = []
-    for key in ("policy", "teacher", "expert"):
-        model = getattr(spec, key, None)
-        if isinstance(model, ModelSpec) and model.spec.startswith("stage:"):
+    for key, model in model_references(spec).items():
+        if model.spec.startswith("stage:"):
             stage = model.spec.removeprefix("stage:")
             if stage not in origins:
                 there = ", ".join(origins) or "none"
@@ -120,6 +120,9 @@ def _models(spec: StageSpec, origins: Mapping[str, ModelSpec]) -> None:
             _check_there(model)
         except UserError as error:
             faults += [f"{key}: {line}" for line in error.lines]
+    critic = model_references(spec).get(CRITIC)
+    if critic is not None and _elsewhere(critic):
+        faults.append(f"{CRITIC}: {critic.spec} cannot be trained, only a model that runs in this process; give a model folder")
     if trained and _elsewhere(policy):
         faults.append(f"policy: {policy.spec} cannot be trained, only a model that runs in this process; give a model folder")
     elif not policy.spec.startswith("stage:"):  # such a reference was named as a fault already
@@ -147,10 +150,9 @@ def _check_there(model: ModelSpec) -> None:
 
 def _other_models(spec: StageSpec) -> Iterator[tuple[str, ModelSpec]]:
     """The models that a stage names besides its policy, with their keys; none that another stage makes."""
-    if isinstance(spec, SFTStage) and not spec.expert.spec.startswith("stage:"):
-        yield "expert", spec.expert
-    if isinstance(spec, RLStage) and spec.teacher is not None and not spec.teacher.spec.startswith("stage:"):
-        yield "teacher", spec.teacher
+    for key, model in model_references(spec).items():
+        if key != "policy" and not model.spec.startswith("stage:"):
+            yield key, model
     if isinstance(spec, RLStage) and spec.judge is not None:
         yield "judge.model", spec.judge.model
     for role, own in spec.roles.items():
@@ -160,10 +162,10 @@ def _other_models(spec: StageSpec) -> Iterator[tuple[str, ModelSpec]]:
 
 def _check_tokenizers(spec: StageSpec, policy: ModelSpec, origins: Mapping[str, ModelSpec]) -> None:
     """Whether who teaches by tokens has the policy's."""
-    for part in ("teacher", "expert"):
-        named = getattr(spec, part, None)
-        model = None if named is None else _origin(named, origins)
-        if model is None or model.spec.startswith("stage:") or (part == "expert" and model.spec.startswith("scripted:")):
+    for part, named in model_references(spec).items():
+        model = _origin(named, origins)
+        scripted = part == "expert" and model.spec.startswith("scripted:")
+        if part == "policy" or scripted or model.spec.startswith("stage:"):
             continue
         student = load_tokenizer(policy.spec)
         assert student is not None
@@ -210,11 +212,6 @@ def _credit(spec: RLStage) -> None:
                 f"credit.roles.{role}: compares the candidates of a call, but candidates is {spec.candidates}: every group "
                 "would be a singleton and teach nothing; raise candidates"
             )
-    needs_values = [role for role, credit in plan.items() if credit.learns and credit.estimator.needs_values]
-    if needs_values:
-        faults.append(
-            f"credit.roles.{needs_values[0]}: needs a critic, which an rl stage does not train; choose another estimator"
-        )
     if faults:
         raise UserError(*faults)
 

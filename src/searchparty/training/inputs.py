@@ -15,6 +15,7 @@ from searchparty.models.loading import load_model, model_folder
 from searchparty.models.model_folders import model_identity
 from searchparty.retrieval.manifest import load_manifest
 from searchparty.training.recipe import PlayedStage, TrainRecipe
+from searchparty.training.references import model_references
 
 SERVED = ("http://", "https://")
 
@@ -55,7 +56,7 @@ def _named(spec: PlayedStage) -> Iterator[tuple[str, str, str]]:
     for team in getattr(spec, "teams", None) or (getattr(spec, "team", None),):
         if team is not None and ".py:" in team.name:
             yield f"team {team.name}", "file", team.name.rpartition(":")[0]
-    models: dict[str, ModelSpec | None] = {key: getattr(spec, key, None) for key in ("policy", "teacher", "expert")}
+    models: dict[str, ModelSpec | None] = {**model_references(spec)}
     models["judge.model"] = None if judge is None else judge.model
     models |= {f"roles.{role}.model": own.model for role, own in spec.roles.items()}
     for key, model in models.items():

@@ -12,6 +12,7 @@ from typing import Any
 
 from searchparty.config.recipe import ModelSpec
 from searchparty.errors import UserError
+from searchparty.learning.critic import Critic
 from searchparty.learning.export import export_model
 from searchparty.learning.learner import Learner
 from searchparty.learning.learner_state import load_learner, save_learner
@@ -24,7 +25,7 @@ from searchparty.models.loading import Model, model_folder
 from searchparty.models.model_folders import check_model_folder, model_identity
 from searchparty.models.transformers_engine import TransformersEngine
 from searchparty.models.types import Engine
-from searchparty.training.recipe import LearnerSpec, SamplerSpec
+from searchparty.training.recipe import CriticSpec, LearnerSpec, SamplerSpec
 
 MODEL = "model"
 """The model's folder in a checkpoint."""
@@ -81,6 +82,7 @@ def open_policy(
     sampler: SamplerSpec | None = None,
     imitates: bool = False,
     minibatches: int | None = None,
+    critic: CriticSpec | None = None,
 ) -> Policy:
     """Load the model that `spec` names, to be trained.
 
@@ -91,6 +93,7 @@ def open_policy(
         sampler: None for a policy that does not play.
         imitates: whether the objective is imitation instead of PPO-clip.
         minibatches: in place of the recipe's.
+        critic: what values the policy's tokens, trained beside it; None for objectives that need no values.
 
     Raises:
         UserError: it is no model of this process, or cannot be loaded.
@@ -105,15 +108,31 @@ def open_policy(
 
         add_lora(weights, LoRA(**learning.lora.model_dump()), seed)
     objective = CrossEntropy() if imitates else PPOClip(learning.clip_low, learning.clip_high, learning.entropy)
-    learner = Learner(weights, _settings(learning, seed, total_steps, temperatures, minibatches), objective)
+    settings = _settings(learning, seed, total_steps, temperatures, minibatches, critic)
+    learner = Learner(weights, settings, objective, None if critic is None else _critic(critic, learning, weights, spec))
     engine, context_tokens = _sampler(sampler, weights, chat, spec)
     identity = f"{spec.spec} {model_identity(folder)} {str(weights.dtype).removeprefix('torch.')}, in training"
     return Policy(Model(spec.spec, identity, engine, chat, context_tokens), learner, folder, weights)
 
 
+def _critic(critic: CriticSpec, learning: LearnerSpec, policy: Any, policy_spec: ModelSpec) -> Critic:
+    """A head on the policy's trunk, or a model of its own on the policy's device and in its precision."""
+    if critic.model is None:
+        return Critic.on_trunk(policy)
+    folder = check_model_folder(model_folder(critic.model.spec))
+    weights = load_weights(folder, critic.model.device or policy_spec.device, critic.model.dtype or policy_spec.dtype)
+    return Critic.separate(weights, checkpointed_share=learning.checkpointed_share, compiled=learning.compiled)
+
+
 def _settings(
-    learning: LearnerSpec, seed: int, total_steps: int, temperatures: Mapping[str, float], minibatches: int | None
+    learning: LearnerSpec,
+    seed: int,
+    total_steps: int,
+    temperatures: Mapping[str, float],
+    minibatches: int | None,
+    critic: CriticSpec | None,
 ) -> LearnerSettings:
+    values = CriticSpec() if critic is None else critic
     course = learning.schedule
     if course.kind != "constant" and total_steps <= course.warmup_steps:
         raise UserError(
@@ -131,6 +150,10 @@ def _settings(
         temperatures=dict(temperatures),
         old_logprobs=learning.old_logprobs,
         importance_cap=learning.importance_cap,
+        value_coefficient=values.coefficient,
+        value_clip=values.clip,
+        critic_learning_rate=values.learning_rate,
+        critic_warmup=values.warmup_steps,
         checkpointed_share=learning.checkpointed_share,
         compiled=learning.compiled,
         seed=seed,

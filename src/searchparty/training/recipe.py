@@ -96,6 +96,22 @@ class LearnerSpec(Strict):
     lora: LoRASpec | None = None
 
 
+class CriticSpec(Strict):
+    """The value model of a stage in which a role learns with `gae`. It is trained beside the policy and saved with it."""
+
+    model: ModelChoice | None = None
+    """None puts one number on the policy's own trunk, which the value loss then shapes too. A model, named as a policy is and
+    with its tokenizer, becomes a critic of its own: the paper's actor and critic, at twice the memory."""
+    learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-5
+    """Its own; the course over optimizer steps is the policy's `learner.schedule`."""
+    clip: Annotated[float, Field(gt=0)] = 0.2
+    """How far a value may move in one step before its loss no longer falls."""
+    coefficient: Annotated[float, Field(gt=0)] = 0.5
+    """Weight of the value loss beside the policy's."""
+    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    """Steps at the stage's beginning in which the critic alone learns and the policy stays as it is."""
+
+
 class SamplerSpec(Strict):
     """What plays the policy's roles while it is trained."""
 
@@ -208,6 +224,10 @@ class RLStage(PlayedStage):
     teacher: TrainedModel | None = None
     """A frozen model with the policy's tokenizer, named as a policy is."""
     judge: JudgeSpec | None = None
+    critic: CriticSpec | None = None
+    """For plans with a role that learns with `gae`; `{}` takes a value head on the policy with the values above."""
+    reference: ModelChoice | None = None
+    """The frozen model that `reference_kl` of a plan holds the policy near, most often what the policy started as."""
     steps: Positive
     """Updates of the policy."""
     questions_per_step: Positive = 32
@@ -240,6 +260,23 @@ class RLStage(PlayedStage):
             raise ValueError("credit needs a teacher; name its model under teacher")
         if self.teacher is not None and not self.credit.needs_teacher:
             raise ValueError("teacher is set, but no role of credit learns from it; remove it")
+        if self.credit.needs_reference and self.reference is None:
+            raise ValueError("credit has a reference_kl; name the model that the policy is held near under reference")
+        if self.reference is not None and not self.credit.needs_reference:
+            raise ValueError(
+                "reference is set, but no role of credit has a reference_kl; remove it, or give reference_kl a value"
+            )
+        if self.credit.needs_values and self.critic is None:
+            role = next(name for name, one in self.credit.roles.items() if one.needs_values)
+            raise ValueError(f"the role {role} learns with values of a critic; add critic, {{}} for a head on the policy")
+        if self.critic is not None and not self.credit.needs_values:
+            raise ValueError(
+                "critic is set, but no role of credit learns with values; remove it, or give a role the estimator gae"
+            )
+        if self.critic is not None and self.critic.warmup_steps >= self.steps:
+            raise ValueError(
+                f"critic.warmup_steps is {self.critic.warmup_steps} of {self.steps} steps, so the policy never learns; lower it"
+            )
         return self
 
 

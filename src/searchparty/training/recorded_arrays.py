@@ -34,6 +34,10 @@ PER_TOKEN = {
     "teacher_logprobs_N": "f",
 }  # fmt: skip
 """Arrays with an entry per token of all sequences."""
+OF_A_CRITIC = {"valued_S": "b", "values_N": "f", "returns_N": "f"}
+"""There if some role learns with a critic, all together; `valued_S` says which sequences are such a role's."""
+OF_A_REFERENCE = {"referenced_S": "b", "reference_ids_N": "i", "reference_logprobs_N": "f"}
+"""There if a reference scored anything, all together; `referenced_S` says what it scored."""
 UNREADABLE = (
     ValueError, KeyError, TypeError, IndexError, OSError, EOFError, MemoryError, RuntimeError, SyntaxError, struct.error,
     tokenize.TokenError, zipfile.BadZipFile, zlib.error,
@@ -54,12 +58,17 @@ class RecordedSequence:
     advantages_T: FloatArray
     weights_T: FloatArray
     returns_T: FloatArray | None
-    """None if the step has no targets for a critic."""
+    """None if the sequence has no targets for a critic, like `values_T`."""
+    values_T: FloatArray | None
+    """What the critic said before the update."""
     scored: bool
     """Whether a teacher scored it."""
     teacher_ids_T: IntArray
     """The ids that the teacher was given; 0 if it scored nothing here, like `teacher_logprobs_T`."""
     teacher_logprobs_T: FloatArray
+    reference_ids_T: IntArray | None
+    """The ids that the reference was given; None if it did not score the sequence, like `reference_logprobs_T`."""
+    reference_logprobs_T: FloatArray | None
 
 
 def read_arrays(path: Path) -> list[RecordedSequence]:
@@ -84,6 +93,8 @@ def _sequences(arrays: Arrays) -> list[RecordedSequence]:
     sequences = []
     for place, (length, end) in enumerate(zip(arrays["lengths_S"].tolist(), ends.tolist(), strict=True)):
         own = slice(end - length, end)
+        valued = "valued_S" in arrays and bool(arrays["valued_S"][place])
+        referenced = "referenced_S" in arrays and bool(arrays["referenced_S"][place])
         key = SequenceKey(
             str(arrays["question_key_S"][place]),
             int(arrays["sample_S"][place]),
@@ -100,10 +111,13 @@ def _sequences(arrays: Arrays) -> list[RecordedSequence]:
                 old_logprobs_T=arrays["old_logprobs_N"][own],
                 advantages_T=arrays["advantages_N"][own],
                 weights_T=arrays["weights_N"][own],
-                returns_T=arrays["returns_N"][own] if "returns_N" in arrays else None,
+                returns_T=arrays["returns_N"][own] if valued else None,
+                values_T=arrays["values_N"][own] if valued else None,
                 scored=bool(arrays["scored_S"][place]),
                 teacher_ids_T=arrays["teacher_ids_N"][own],
                 teacher_logprobs_T=arrays["teacher_logprobs_N"][own],
+                reference_ids_T=arrays["reference_ids_N"][own] if referenced else None,
+                reference_logprobs_T=arrays["reference_logprobs_N"][own] if referenced else None,
             )
         )
     return sequences
@@ -111,8 +125,11 @@ def _sequences(arrays: Arrays) -> list[RecordedSequence]:
 
 def _check_form(arrays: Arrays) -> None:
     """Raises ValueError or KeyError unless all arrays are there, flat, of their kind and of the lengths that they share."""
-    per_token = PER_TOKEN | ({"returns_N": "f"} if "returns_N" in arrays else {})
-    for name, kind in (PER_SEQUENCE | per_token).items():
+    expected = PER_SEQUENCE | PER_TOKEN
+    for group in (OF_A_CRITIC, OF_A_REFERENCE):
+        if group.keys() & arrays.keys():
+            expected = expected | group
+    for name, kind in expected.items():
         array = arrays[name]
         if array.ndim != 1 or array.dtype.kind != kind:
             raise ValueError(f"{name} is an array of {array.dtype} with {array.ndim} dimensions")
@@ -120,9 +137,9 @@ def _check_form(arrays: Arrays) -> None:
     if np.any(lengths_S < 0):
         raise ValueError("a sequence has a negative length")
     tokens = int(lengths_S.sum())
-    for name in PER_SEQUENCE:
-        if len(arrays[name]) != len(lengths_S):
+    for name in expected:
+        if name.endswith("_S") and len(arrays[name]) != len(lengths_S):
             raise ValueError(f"there are {len(lengths_S)} sequences, {name} has {len(arrays[name])}")
-    for name in per_token:
-        if len(arrays[name]) != tokens:
+    for name in expected:
+        if name.endswith("_N") and len(arrays[name]) != tokens:
             raise ValueError(f"the sequences have {tokens} tokens together, {name} has {len(arrays[name])}")

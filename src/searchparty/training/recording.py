@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from searchparty.credit.result import CreditResult
 from searchparty.credit.sequences import last_turn_taken
-from searchparty.credit.types import SequenceKey
 from searchparty.evaluation.scoring import ScoredEpisode
 from searchparty.training.grouping import group_name
-from searchparty.training.judge import Judgement
 from searchparty.training.recipe import RLStage
-from searchparty.training.records import Judged, Scored, StepRecord
+from searchparty.training.records import Judged, StepRecord
 from searchparty.training.rollout import RolledOut
+from searchparty.training.witnesses import Testimony
 
 
 def step_record(
@@ -22,8 +21,7 @@ def step_record(
     scored: Sequence[ScoredEpisode],
     golden: Mapping[str, Sequence[str]],
     credit: CreditResult,
-    teacher_said: Mapping[SequenceKey, Scored],
-    judgement: Judgement,
+    testimony: Testimony,
     spec: RLStage,
 ) -> StepRecord:
     """What a step leaves on disk (`records`), from what the trainer holds in memory."""
@@ -39,6 +37,11 @@ def step_record(
         call = calls[key.question_key, key.sample, key.agent]
         assert call is not None
         groups[key] = group_name(spec.credit.roles[signal.role], key, call)
-    judged = {one.key: [Judged(candidate.exact_match, candidate.problem) for candidate in one.candidates] for one in scored}
-    scores = {} if spec.judge is None else {"judge": judgement.scores}
-    return StepRecord(step, played.episodes, credit.signals, groups, golden, judged, teacher_said, scores, seed)
+    judged = {
+        one.key: [Judged(candidate.exact_match, candidate.f1, candidate.problem) for candidate in one.candidates]
+        for one in scored
+    }
+    return StepRecord(
+        step, played.episodes, credit.signals, groups, golden, judged, testimony.teacher, testimony.scores, seed,
+        testimony.reference,
+    )  # fmt: skip

@@ -1,7 +1,8 @@
 """What one training step leaves on disk, so that every number it trained on can be traced and computed again.
 
     episodes/step-000012.jsonl   the episodes, one a line, in the order in which credit saw them
-    episodes/step-000012.npz     token arrays of all signals, one after another, and what the teacher was given and said
+    episodes/step-000012.npz     token arrays of all signals, one after another, and what teacher and
+                                 reference were given and said
     episodes/step-000012.json    golden answers, judged candidates, scores from outside, the step's own settings
 
 Knows files; decides nothing. Arrays are written without pickle (contract 12). Axis suffixes: `_N` tokens of all sequences one
@@ -33,6 +34,7 @@ class Judged:
     """One candidate of an answer call, as it was judged when the step was trained."""
 
     exact_match: float
+    f1: float
     problem: str | None
 
 
@@ -64,6 +66,8 @@ class StepRecord:
     """Rewards from outside, by name."""
     seed: int = 0
     """Of the step's episodes."""
+    reference: Mapping[SequenceKey, Scored] = field(default_factory=dict)
+    """What a reference was given and said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +130,10 @@ def read_step(folder: Path, step: int) -> StepRecord:
     episodes = list(read_episodes(files.episodes))
     facts = read_facts(files.facts)
     try:
-        signals, groups, teacher = _from_sequences(read_arrays(files.arrays))
+        signals, groups, teacher, reference = _from_sequences(read_arrays(files.arrays))
     except ValueError as error:
         raise UserError(f"{files.arrays}: damaged or of another version ({type(error).__name__}: {error})") from None
-    return StepRecord(step, episodes, signals, groups, teacher=teacher, **facts)
+    return StepRecord(step, episodes, signals, groups, teacher=teacher, reference=reference, **facts)
 
 
 def _arrays(record: StepRecord) -> dict[str, NDArray[Any]]:
@@ -150,16 +154,29 @@ def _arrays(record: StepRecord) -> dict[str, NDArray[Any]]:
         "old_logprobs_N": _joined([signal.old_logprobs_T for signal in signals], np.float32),
         "advantages_N": _joined([signal.advantages_T for signal in signals], np.float32),
         "weights_N": _joined([signal.weights_T for signal in signals], np.float32),
-        "teacher_ids_N": _joined(
-            [empty if one is None else one.ids_T for one, empty in zip(scored, nothing, strict=True)], np.int32
-        ),
-        "teacher_logprobs_N": _joined(
-            [empty if one is None else one.logprobs_T for one, empty in zip(scored, nothing, strict=True)], np.float32
-        ),
+        "teacher_ids_N": _filled([None if one is None else one.ids_T for one in scored], nothing, np.int32),
+        "teacher_logprobs_N": _filled([None if one is None else one.logprobs_T for one in scored], nothing, np.float32),
     }
-    if signals and all(signal.returns_T is not None for signal in signals):
-        arrays["returns_N"] = _joined([signal.returns_T for signal in signals], np.float32)
+    valued = [signal.returns_T is not None for signal in signals]
+    if any(valued):
+        arrays |= {
+            "valued_S": np.array(valued, np.bool_),
+            "values_N": _filled([signal.values_T for signal in signals], nothing, np.float32),
+            "returns_N": _filled([signal.returns_T for signal in signals], nothing, np.float32),
+        }
+    if record.reference:
+        referred = [record.reference.get(signal.key) for signal in signals]
+        arrays |= {
+            "referenced_S": np.array([one is not None for one in referred], np.bool_),
+            "reference_ids_N": _filled([None if one is None else one.ids_T for one in referred], nothing, np.int32),
+            "reference_logprobs_N": _filled([None if one is None else one.logprobs_T for one in referred], nothing, np.float32),
+        }
     return arrays
+
+
+def _filled(parts: Sequence[Any], nothing: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    """The arrays one after another, with zeros where there is none."""
+    return _joined([empty if part is None else part for part, empty in zip(parts, nothing, strict=True)], dtype)
 
 
 def _joined(parts: Sequence[Any], dtype: Any) -> NDArray[Any]:
@@ -168,7 +185,7 @@ def _joined(parts: Sequence[Any], dtype: Any) -> NDArray[Any]:
 
 def _from_sequences(
     sequences: Sequence[RecordedSequence],
-) -> tuple[list[Signal], dict[SequenceKey, str], dict[SequenceKey, Scored]]:
+) -> tuple[list[Signal], dict[SequenceKey, str], dict[SequenceKey, Scored], dict[SequenceKey, Scored]]:
     """Raises ValueError if a sequence contradicts itself."""
     signals = [
         Signal(
@@ -180,21 +197,31 @@ def _from_sequences(
             one.advantages_T,
             one.weights_T,
             one.returns_T,
+            one.values_T,
         )
         for one in sequences
     ]
     teacher = {one.key: Scored(one.teacher_ids_T, one.teacher_logprobs_T) for one in sequences if one.scored}
-    return signals, {one.key: one.group for one in sequences}, teacher
+    reference = {
+        one.key: Scored(one.reference_ids_T, one.reference_logprobs_T)
+        for one in sequences
+        if one.reference_ids_T is not None and one.reference_logprobs_T is not None
+    }
+    return signals, {one.key: one.group for one in sequences}, teacher, reference
 
 
 def _facts(record: StepRecord) -> dict[str, Any]:
     return {
-        "format": 1,
+        "format": 2,
         "step": record.step,
         "seed": record.seed,
         "golden_answers": {key: list(answers) for key, answers in record.golden_answers.items()},
         "judged": [
-            {"question_key": key, "sample": sample, "candidates": [[one.exact_match, one.problem] for one in candidates]}
+            {
+                "question_key": key,
+                "sample": sample,
+                "candidates": [[one.exact_match, one.f1, one.problem] for one in candidates],
+            }
             for (key, sample), candidates in record.judged.items()
         ],
         "scores": {
@@ -213,14 +240,14 @@ def read_facts(path: Path) -> dict[str, Any]:
 
 
 def _check_facts(value: Any) -> dict[str, Any]:
-    if value["format"] != 1:
-        raise ValueError(f"format {value['format']}, this version reads 1")
+    if value["format"] != 2:
+        raise ValueError(f"format {value['format']}, this version reads 2")
     return {
         "seed": int(value["seed"]),
         "golden_answers": {str(key): [str(one) for one in answers] for key, answers in value["golden_answers"].items()},
         "judged": {
             (str(one["question_key"]), int(one["sample"])): [
-                Judged(float(match), problem) for match, problem in one["candidates"]
+                Judged(float(match), float(f1), problem) for match, f1, problem in one["candidates"]
             ]
             for one in value["judged"]
         },

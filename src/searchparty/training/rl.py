@@ -8,16 +8,13 @@ checkpoint, so that a process killed at any instant loses at most the steps sinc
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from searchparty.config.recipe import ModelSpec
 from searchparty.credit.assign import assign_credit
-from searchparty.credit.evidence import Evidence
-from searchparty.credit.gathering import sequences_to_score
 from searchparty.credit.result import CreditResult
-from searchparty.credit.types import SequenceKey
 from searchparty.evaluation.scorers import Scorer, scorer_named
 from searchparty.evaluation.scoring import score_episode
 from searchparty.evaluation.staging import Models, Stage, set_stage
@@ -31,7 +28,7 @@ from searchparty.training.alarms import Alarm, Alarms
 from searchparty.training.audit import audit_step
 from searchparty.training.card_memory import begin_memory, memory_numbers
 from searchparty.training.development import measure_development
-from searchparty.training.judge import Judge, Judgement, open_judge
+from searchparty.training.judge import open_judge
 from searchparty.training.listening import TrainingStopped, TrainListener
 from searchparty.training.measures import step_numbers, watched_shares
 from searchparty.training.order import derived_seed, questions_of_step
@@ -39,10 +36,11 @@ from searchparty.training.playing import WithPolicy, load_stage_questions, team_
 from searchparty.training.policy import MODEL, Policy, open_policy
 from searchparty.training.recipe import RLStage
 from searchparty.training.recording import step_record
-from searchparty.training.records import Scored, StepRecord, remove_steps, write_step
-from searchparty.training.rollout import RolledOut, roll_out
+from searchparty.training.records import StepRecord, remove_steps, write_step
+from searchparty.training.rollout import roll_out
 from searchparty.training.run_directory import MetricsLog, StageDirectory
 from searchparty.training.teacher import Teacher, open_teacher
+from searchparty.training.witnesses import Witnesses
 
 
 @dataclass
@@ -59,8 +57,7 @@ class RLTrainer:
     policy: Policy
     models: Models
     """The policy, and what else plays a role; closed with the trainer."""
-    teacher: Teacher | None
-    judge: Judge | None
+    witnesses: Witnesses
     stage: Stage
     """The team with as many candidates as training takes."""
     development: Stage | None
@@ -134,23 +131,24 @@ class RLTrainer:
         scored = [score_episode(episode, golden[episode.question_key], self.scorer) for episode in played.episodes]
 
         clock = time.perf_counter()
-        teacher_said, failures = await self._ask_teacher(played)
-        judgement = Judgement({}, []) if self.judge is None else await self.judge.score(played.episodes, seed)
+        if self.witnesses.are_slow:
+            self.listener.on_work("scoring", 0, 1)
+        try:
+            testimony = await self.witnesses.testify(played.episodes, spec.credit, seed)
+        except LearningFault as fault:
+            raise TrainingStopped(
+                f"stage {self.name}, step {step}: {fault}. See {self.place.checkpoints} for the last state"
+            ) from None
         scoring_seconds = time.perf_counter() - clock
 
         clock = time.perf_counter()
-        evidence = Evidence(
-            candidates={one.key: one.candidates for one in scored},
-            teacher_logprobs={key: one.logprobs_T for key, one in teacher_said.items()},
-            scores={} if self.judge is None else {"judge": judgement.scores},
-        )
-        credit = assign_credit(played.episodes, spec.credit, evidence)
-        record = step_record(step, seed, played, scored, golden, credit, teacher_said, judgement, spec)
+        credit = assign_credit(played.episodes, spec.credit, testimony.evidence(scored))
+        record = step_record(step, seed, played, scored, golden, credit, testimony, spec)
 
         is_kept = step % spec.record_every == 0 or step == spec.steps
         if spec.audit and is_kept:
             self._audit(record)
-        findings = [*credit.findings, *judgement.findings()]
+        findings = [*credit.findings, *testimony.findings()]
         early = self.alarms.of_findings(findings)
         if any(alarm.action == "stop" for alarm in early):
             write_step(self.place.episodes, record)
@@ -182,18 +180,12 @@ class RLTrainer:
             "kind": "step",
             **step_numbers(credit, update, scored, watched),
             "repeated_episodes": played.repeated,
-            "unscored": [*failures, *judgement.failures][:5],
+            "unscored": testimony.failures[:5],
             "alarms": [str(alarm) for alarm in alarms],
             "seconds": {name: round(value, 4) for name, value in seconds.items()},
             **memory_numbers(self.policy.weights.device),
         }
         return line, alarms
-
-    async def _ask_teacher(self, played: RolledOut) -> tuple[Mapping[SequenceKey, Scored], list[str]]:
-        if self.teacher is None:
-            return {}, []
-        self.listener.on_work("scoring", 0, 1)
-        return await self.teacher.score(sequences_to_score(played.episodes, self.spec.credit))
 
     def _audit(self, record: StepRecord) -> None:
         """Stop before anything is learned from a step that is not what it claims to be."""
@@ -254,10 +246,7 @@ class RLTrainer:
         await self.stage.close()
         if self.development is not None:
             await self.development.close()
-        if self.teacher is not None:
-            await self.teacher.close()
-        if self.judge is not None:
-            await self.judge.close()
+        await self.witnesses.close()
 
 
 async def open_rl(
@@ -279,19 +268,29 @@ async def open_rl(
         total_steps=spec.steps * spec.learner.minibatches,
         temperatures=temperatures(spec, roles),
         sampler=spec.sampler,
+        critic=spec.critic,
     )
     models = WithPolicy(spec.policy, policy.model)
     stage = set_stage(team_recipe(spec, spec.team, seed, spec.candidates), models)
     development = None if spec.development is None else set_stage(team_recipe(spec, spec.team, seed, 1), models)
-    teacher = None
-    if spec.teacher is not None:
-        assert policy.model.chat is not None
-        teacher = open_teacher(_on(spec.teacher, spec.policy), policy.model.chat.tokenizer, spec.learner.tokens_per_pass)
-    judge = None if spec.judge is None else open_judge(spec.judge)
+    witnesses = Witnesses(
+        policy.learner,
+        _frozen("teacher", spec.teacher, spec, policy),
+        _frozen("reference", spec.reference, spec, policy),
+        None if spec.judge is None else open_judge(spec.judge),
+    )
     return RLTrainer(
-        name, spec, seed, place, metrics, listener, policy, models, teacher, judge, stage, development, questions,
+        name, spec, seed, place, metrics, listener, policy, models, witnesses, stage, development, questions,
         development_questions, scorer, Alarms(spec.alarms),
     )  # fmt: skip
+
+
+def _frozen(part: str, model: ModelSpec | None, spec: RLStage, policy: Policy) -> Teacher | None:
+    """A model that only scores; `part` is its key in the recipe."""
+    if model is None:
+        return None
+    assert policy.model.chat is not None
+    return open_teacher(_on(model, spec.policy), policy.model.chat.tokenizer, spec.learner.tokens_per_pass, part)
 
 
 def _on(teacher: ModelSpec, policy: ModelSpec) -> ModelSpec:

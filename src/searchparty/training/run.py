@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from searchparty.config.recipe import EvalRecipe, ModelSpec
+from searchparty.config.recipe import EvalRecipe
 from searchparty.errors import UserError
 from searchparty.evaluation.run import evaluate
 from searchparty.evaluation.run_directory import RunDirectory
@@ -18,6 +18,7 @@ from searchparty.training.inputs import describe_inputs
 from searchparty.training.listening import SilentTrainListener, TrainListener
 from searchparty.training.order import derived_seed
 from searchparty.training.recipe import EvalStage, RLStage, StageSpec, TrainRecipe
+from searchparty.training.references import resolve_references
 from searchparty.training.report import write_report
 from searchparty.training.rl import open_rl
 from searchparty.training.run_directory import MetricsLog, TrainDirectory
@@ -151,19 +152,6 @@ def describe_stage(name: str, spec: StageSpec) -> dict[str, Any]:
             "samples": spec.samples,
         }
     return described
-
-
-def resolve_references(spec: StageSpec, made: Mapping[str, Path]) -> StageSpec:
-    """The stage with `stage:NAME` replaced by the folder of what that stage made."""
-    changes = {}
-    for key in ("policy", "teacher", "expert"):
-        model = getattr(spec, key, None)
-        if isinstance(model, ModelSpec) and model.spec.startswith("stage:"):
-            name = model.spec.removeprefix("stage:")
-            if name not in made:
-                raise UserError(f"stages: {key} {model.spec}: no earlier stage of that name made a model")
-            changes[key] = model.model_copy(update={"spec": str(made[name])})
-    return spec.model_copy(update=changes)
 
 
 def describe_environment(recipe: TrainRecipe) -> dict[str, Any]:

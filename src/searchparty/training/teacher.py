@@ -1,4 +1,4 @@
-"""A frozen model that says how likely it would have been to sample the student's own tokens.
+"""A frozen model, teacher or reference, that says how likely it would have been to sample the student's own tokens.
 
 It reads the ids that the student's engine was given and returned, nothing else (contract 1). Knows sequences and models;
 nothing of what its numbers are used for.
@@ -65,23 +65,24 @@ class Teacher:
             await self._engine.close()
 
 
-def open_teacher(spec: ModelSpec, student: Tokenizer, tokens_per_pass: int) -> Teacher:
+def open_teacher(spec: ModelSpec, student: Tokenizer, tokens_per_pass: int, part: str = "teacher") -> Teacher:
     """Load a teacher for a student.
 
     Args:
         student: the student's tokenizer; the teacher must have the same id for the same token.
         tokens_per_pass: most tokens of one forward pass.
+        part: the model's key in the recipe, for messages.
 
     Raises:
         UserError: its tokenizer is another, or it cannot score.
     """
     if spec.spec.startswith(("http://", "https://")):
-        check_same_tokenizer(student, load_tokenizer(spec.spec, spec.tokenizer), spec.spec)
+        check_same_tokenizer(student, load_tokenizer(spec.spec, spec.tokenizer), spec.spec, part)
         model = load_model(**spec.model_dump())
         if not model.engine.exchanges_ids:
-            raise UserError(f"teacher {spec.spec}: exchanges text, so it cannot score token ids; serve it with vLLM")
+            raise UserError(f"{part} {spec.spec}: exchanges text, so it cannot score token ids; serve it with vLLM")
         return Teacher(None, model.engine, model.identity)
-    check_same_tokenizer(student, load_tokenizer(spec.spec), spec.spec)
+    check_same_tokenizer(student, load_tokenizer(spec.spec), spec.spec, part)
     from searchparty.models.huggingface import load_weights
     from searchparty.models.model_folders import model_identity
 

@@ -28,6 +28,8 @@ class Sample:
     """None if the teacher did not score the sequence."""
     values_T: FloatArray | None = None
     """The critic's; None if there is no critic."""
+    reference_penalty_T: FloatArray | None = None
+    """What each token loses for its distance from the reference; sums to the reward's `reference_penalty`. None without one."""
 
     @property
     def tokens(self) -> int:

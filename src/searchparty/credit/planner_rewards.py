@@ -1,0 +1,108 @@
+"""What a planned workflow costs and whether it could be carried out: the parts CP and FP of a planner's reward.
+
+Reads the record of a planner's turn; knows no executor's code and no answer. R = F1 − α·CP − FP, with CP the sum of three parts
+that each lie between 0 and 1. Source: MAO-ARAG, equations (4) to (6) and appendix A.
+
+A workflow that breaks a rule was not carried out, so its CP is 0 and its FP is 1.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field, field_validator
+
+from searchparty.credit.strict import StrictModel
+from searchparty.episodes.types import Call, Episode, PlannerTurn
+from searchparty.errors import UserError
+
+PAPER_TOKEN_COSTS = {"QDS": 0.91e-4, "QDP": 1.00e-4, "QR": 0.88e-4, "DS": 2.08e-4, "AG": 1.58e-4, "AS": 1.48e-4}
+"""USD that one use of an executor costs on average; the paper's table 3."""
+DEAREST = 6.02e-4
+"""USD of QR, DS, AG and AS together, the dearest workflow of the paper: it counts as 1."""
+TURNS_AT_MOST = 4
+"""Additional rounds that count as 1: as many as sub-questions are allowed."""
+
+Price = Annotated[float, Field(ge=0)]
+
+
+class PlannerCosts(StrictModel):
+    """How the cost of a workflow is computed."""
+
+    tokens: Literal["table", "measured"] = "table"
+    """`table`: each executor's mean cost, whatever it wrote. `measured`: the tokens of its calls, at the two prices below."""
+    table: dict[str, Price] = Field(default_factory=lambda: dict(PAPER_TOKEN_COSTS))
+    """USD of one use, by abbreviation; an executor that is not named costs nothing."""
+    dearest: Annotated[float, Field(gt=0)] = DEAREST
+    """USD that count as 1; what costs more counts as 1 too."""
+    input_price: Price = 0.15
+    """USD for a million tokens read; for `measured`."""
+    output_price: Price = 0.60
+    """USD for a million tokens written; for `measured`."""
+    token_weight: Price = 1.0
+    turn_weight: Price = 1.0
+    search_weight: Price = 1.0
+
+    @field_validator("table")
+    @classmethod
+    def _complete(cls, table: dict[str, float]) -> dict[str, float]:
+        """Costs that are not named keep the paper's value."""
+        return PAPER_TOKEN_COSTS | table
+
+
+class WorkflowCost(NamedTuple):
+    """The three parts of CP, each from 0 to 1."""
+
+    tokens: float
+    turns: float
+    search: float
+
+
+def invalid_workflow(episode: Episode, agent: str) -> float:
+    """FP of one planner's turn: 1.0 if the workflow is not well-formed and executable, else 0.0."""
+    turn = turn_of(episode, agent)
+    return float(turn is None or turn.broken_rule is not None)
+
+
+def planner_cost(episode: Episode, agent: str, costs: PlannerCosts) -> float:
+    """CP of one planner's turn: the weighted sum of its parts."""
+    parts = workflow_cost(episode, agent, costs)
+    return costs.token_weight * parts.tokens + costs.turn_weight * parts.turns + costs.search_weight * parts.search
+
+
+def workflow_cost(episode: Episode, agent: str, costs: PlannerCosts) -> WorkflowCost:
+    """The parts of CP. All 0 for a turn without a workflow that could be carried out."""
+    turn = turn_of(episode, agent)
+    if turn is None or turn.broken_rule is not None:
+        return WorkflowCost(0.0, 0.0, 0.0)
+    spent = _by_table(turn, costs) if costs.tokens == "table" else _measured(episode, turn, costs)
+    rounds = turn.sub_questions if "QDS" in turn.executors else int("QDP" in turn.executors)
+    return WorkflowCost(
+        tokens=min(spent / costs.dearest, 1.0), turns=min(rounds / TURNS_AT_MOST, 1.0), search=float("RA" in turn.executors)
+    )
+
+
+def turn_of(episode: Episode, agent: str) -> PlannerTurn | None:
+    """The planner's turn that an agent took; None if it took none."""
+    return next((turn for turn in episode.planner_turns if turn.agent == agent), None)
+
+
+def _by_table(turn: PlannerTurn, costs: PlannerCosts) -> float:
+    return sum(costs.table.get(executor, 0.0) for executor in turn.executors)
+
+
+def _measured(episode: Episode, turn: PlannerTurn, costs: PlannerCosts) -> float:
+    """USD of the calls of the executors that worked in this turn. Raises UserError if a call's tokens are not known."""
+    agents = [use.agent for use in turn.uses if use.agent is not None]
+    return sum(_price(episode, agent, call, costs) for agent in agents for call in episode.transcript(agent).calls)
+
+
+def _price(episode: Episode, agent: str, call: Call, costs: PlannerCosts) -> float:
+    if call.failure is not None:
+        return 0.0
+    if call.prompt_tokens is None or call.output_tokens is None:
+        raise UserError(
+            f"{episode.question_key}, sample {episode.sample}, {agent}: its model does not say how many tokens it used; set "
+            "planner_costs.tokens to table"
+        )
+    return (call.prompt_tokens * costs.input_price + call.output_tokens * costs.output_price) / 1e6
