@@ -187,9 +187,9 @@ class ExecutorUse:
 class PlannerTurn:
     """One turn of a planner: the workflow that it chose for a question or sub-question, and what became of it."""
 
-    agent: str
+    agent: str | None
     """The planner's agent; this is its only turn. Executors of the workflow, and planners of its sub-questions, name it as
-    their parent."""
+    their parent. None if the workflow is fixed and nobody planned."""
     question: str
     """What it was asked to plan for, earlier answers filled in."""
     executors: list[str]

@@ -79,6 +79,7 @@ async def play(
         ),
         started=started,
         seconds=time.perf_counter() - clock,
+        planner_turns=workspace.planner_turns,
     )
 
 

@@ -16,9 +16,10 @@ from searchparty.errors import UserError
 from searchparty.teams.baselines import Direct, Rag
 from searchparty.teams.chained import Chained
 from searchparty.teams.hierarchical import Hierarchical
+from searchparty.teams.planned import Planned
 from searchparty.teams.team import Team
 
-BUILT_IN: dict[str, type[Team]] = {team.name: team for team in (Direct, Rag, Chained, Hierarchical)}
+BUILT_IN: dict[str, type[Team]] = {team.name: team for team in (Direct, Rag, Chained, Hierarchical, Planned)}
 
 
 def find_team(name: str) -> type[Team]:

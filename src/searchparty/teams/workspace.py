@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from searchparty.episodes.types import AgentEnd, Retrieval, RetrievedPassage, Span, StopReason, Transcript
+from searchparty.episodes.types import AgentEnd, PlannerTurn, Retrieval, RetrievedPassage, Span, StopReason, Transcript
 from searchparty.errors import Failure, FailureKind, ServiceFailure
 from searchparty.retrieval.types import Hit
 from searchparty.teams.agent import Agent, EpisodeStopped, call_seed
@@ -81,6 +81,7 @@ class Workspace:
     step: int = 0
     agents: list[Agent] = field(default_factory=list)
     retrievals: list[Retrieval] = field(default_factory=list)
+    planner_turns: list[PlannerTurn] = field(default_factory=list)
 
     def agent(self, role: str, parent: Agent | None = None) -> Agent:
         """Create an agent of a role, with an empty history of its own. `parent` is the agent that gave it its task."""
