@@ -2,77 +2,158 @@
 
 from __future__ import annotations
 
-import pytest
-from credit_factories import RIGHT, chained
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
+import pytest
+from credit_factories import judge
+
+from playing import Lines, play_lines
+from searchparty.credit.assign import assign_credit
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.planner_rewards import PlannerCosts, invalid_workflow, planner_cost, workflow_cost
-from searchparty.episodes.types import Episode, ExecutorUse, PlannerTurn
+from searchparty.credit.plans import MAO_ARAG
+from searchparty.credit.sequences import token_sequences
+from searchparty.episodes.types import Episode, SpanKind
 from searchparty.errors import UserError
+from searchparty.teams.planned import Planned
+
+ANSWER = "<answer>Paris, France</answer>"
+"""Two thirds of F1 with the golden answer Paris."""
 
 
-def planned(*turns: PlannerTurn) -> Episode:
-    episode = chained(answers=[RIGHT])
-    episode.planner_turns = list(turns)
+def questions(count: int) -> str:
+    return "\n".join(f"<question>Where is {number}?</question>" for number in range(count))
+
+
+def planned(*plans: str, parts: int = 2, **options: Any) -> Episode:
+    """An episode of the team whose planner writes these workflows, one after the other."""
+    lines = Lines(
+        {
+            "planner": [f"<workflow>{plan}</workflow>" for plan in plans], "qds": [questions(parts)], "qdp": [questions(parts)],
+            "qr": ["<query>capital France</query>"], "ds": ["<documents>1</documents>"], "ag": [ANSWER], "as": [ANSWER],
+        }
+    )  # fmt: skip
+    episode = play_lines(Planned(**options), lines)
+    for transcript in episode.agents:
+        for span in transcript.spans:
+            if span.kind is SpanKind.ACTION:
+                span.logprobs = [-1.0] * len(span.ids or ())
     return episode
 
 
-def turn(*executors: str, sub_questions: int = 0, broken: str | None = None) -> PlannerTurn:
-    return PlannerTurn("searcher.1", "Who?", list(executors), broken, sub_questions=sub_questions)
-
-
 @pytest.mark.parametrize(
-    ("executors", "sub_questions", "tokens", "turns", "search"),
+    ("workflow", "parts", "tokens", "turns", "search"),
     [
-        (("AG",), 0, 1.58 / 6.02, 0.0, 0.0),
-        (("RA", "AG"), 0, 1.58 / 6.02, 0.0, 1.0),
-        (("QR", "RA", "AG"), 0, 2.46 / 6.02, 0.0, 1.0),
-        (("RA", "DS", "AG"), 0, 3.66 / 6.02, 0.0, 1.0),
-        (("QR", "RA", "DS", "AG"), 0, 4.54 / 6.02, 0.0, 1.0),
-        (("QDS",), 3, 0.91 / 6.02, 0.75, 0.0),
-        (("QDS",), 4, 0.91 / 6.02, 1.0, 0.0),
-        (("QDP",), 4, 1.00 / 6.02, 0.25, 0.0),
-        (("QDP",), 2, 1.00 / 6.02, 0.25, 0.0),
+        ("AG", 0, 1.58, 0.0, 0.0),
+        ("RA, AG", 0, 1.58, 0.0, 1.0),
+        ("QR, RA, AG", 0, 0.88 + 1.58, 0.0, 1.0),
+        ("RA, DS, AG", 0, 2.08 + 1.58, 0.0, 1.0),
+        ("QR, RA, DS, AG", 0, 0.88 + 2.08 + 1.58, 0.0, 1.0),
+        ("QDS", 2, 0.91 + 1.48, 0.5, 0.0),
+        ("QDS", 4, 0.91 + 1.48, 1.0, 0.0),
+        ("QDP", 2, 1.00 + 1.48, 0.25, 0.0),
+        ("QDP", 4, 1.00 + 1.48, 0.25, 0.0),
     ],
 )
-def test_the_parts_of_the_cost_are_those_of_the_papers_appendix(executors, sub_questions, tokens, turns, search) -> None:
-    cost = workflow_cost(planned(turn(*executors, sub_questions=sub_questions)), "searcher.1", PlannerCosts())
-    assert cost == pytest.approx((tokens, turns, search))
+def test_the_parts_of_the_cost_are_those_of_the_papers_appendix(workflow, parts, tokens, turns, search) -> None:
+    episode = planned(workflow, *["AG"] * parts, parts=parts)
+    cost = workflow_cost(episode, episode.planner_turns[0], PlannerCosts())
+    assert cost == pytest.approx((tokens / 6.02, turns, search))
+
+
+def test_a_fixed_workflow_costs_what_the_same_plan_costs() -> None:
+    plan, fixed = planned("QR, RA, AG"), planned(workflow="QR,RA,AG")
+    costs = [workflow_cost(one, one.planner_turns[0], PlannerCosts()) for one in (plan, fixed)]
+    assert costs[0] == costs[1] == pytest.approx((2.46 / 6.02, 0.0, 1.0))
+
+
+def test_a_decomposition_that_failed_costs_its_fallback_too() -> None:
+    episode = planned("QDP", parts=1)
+    cost = workflow_cost(episode, episode.planner_turns[0], PlannerCosts())
+    assert cost == pytest.approx(((1.00 + 1.58) / 6.02, 0.0, 1.0))
 
 
 def test_a_broken_workflow_costs_nothing_and_is_punished() -> None:
-    episode = planned(turn("AG", "RA", broken="order"))
-    assert planner_cost(episode, "searcher.1", PlannerCosts()) == 0.0
-    assert invalid_workflow(episode, "searcher.1") == 1.0
-    assert invalid_workflow(planned(turn("AG")), "searcher.1") == 0.0
-    assert invalid_workflow(planned(), "searcher.1") == 1.0, "an agent whose turn was never recorded planned nothing"
+    episode = planned("AG, RA")
+    assert planner_cost(episode, "planner.1", PlannerCosts()) == 0.0
+    assert invalid_workflow(episode, "planner.1") == 1.0
+    assert invalid_workflow(planned("AG"), "planner.1") == 0.0
+    assert invalid_workflow(episode, "planner.9") == 1.0, "an agent whose turn was never recorded planned nothing"
+
+
+def rewards_of(episode: Episode, alpha: float, beta: float = 0.0) -> list[float]:
+    """What the last token of each planner turn earned, with a critic that says nothing and a reference that agrees."""
+    changes = {"rewards": MAO_ARAG.roles["planner"].rewards.model_copy(update={"planner_cost": alpha, "reference_kl": beta})}
+    plan = MAO_ARAG.model_copy(
+        update={"roles": {**MAO_ARAG.roles, "planner": MAO_ARAG.roles["planner"].model_copy(update=changes)}}
+    )
+    sequences = [one for one in token_sequences(episode) if one.role == "planner"]
+    values = {one.key: np.zeros(len(one.ids_T), np.float32) for one in sequences}
+    reference = {one.key: one.old_logprobs_T for one in sequences}
+    credit = assign_credit([episode], plan, replace(judge(episode), values=values, reference_logprobs=reference))
+    assert {signal.role for signal in credit.signals} == {"planner"}, "executors are frozen"
+    assert len(credit.signals) == len(episode.planner_turns), "one sequence is one turn"
+    for signal in credit.signals:
+        assert len(set(np.diff(np.flatnonzero(signal.trainable_T)).tolist())) <= 1, "one action"
+    return [float(signal.advantages_T[signal.trainable_T][-1]) for signal in credit.signals]
+
+
+def test_two_turns_share_the_final_f1_and_each_pays_for_its_own_workflow() -> None:
+    """QDS with one plan per sub-question: F1 = 2/3; α = 0.1.
+
+    Turn 1: QDS and AS, 2.39/6.02 of tokens and 2 rounds of 0.25. Turn 2: RA and AG, 1.58/6.02 and a search. Turn 3: AG.
+    """
+    episode = planned("QDS", "RA, AG", "AG")
+    found = rewards_of(episode, 0.1)
+    f1 = 2 / 3
+    assert found == pytest.approx(
+        [f1 - 0.1 * (2.39 / 6.02 + 0.5), f1 - 0.1 * (1.58 / 6.02 + 1.0), f1 - 0.1 * (1.58 / 6.02)], abs=1e-6
+    )
+
+
+def test_a_turn_with_a_broken_workflow_loses_1_and_keeps_its_share_of_the_final_f1() -> None:
+    assert rewards_of(planned("QDP", "RA", "AG"), 0.0) == pytest.approx([2 / 3, 2 / 3 - 1, 2 / 3], abs=1e-6)
+
+
+def test_a_broken_workflow_for_the_question_itself_earns_minus_1() -> None:
+    assert rewards_of(planned("RA"), 0.3) == pytest.approx([-1.0])
+
+
+def test_a_planner_that_writes_no_workflow_at_all_earns_minus_1() -> None:
+    lines = Lines({"planner": ["I would search first."], "ag": [ANSWER]})
+    episode = play_lines(Planned(), lines)
+    assert invalid_workflow(episode, "planner.1") == 1.0
 
 
 def test_weights_and_a_users_own_table_change_the_cost() -> None:
-    costs = PlannerCosts(table={"AG": 6.02e-4, "MINE": 3.01e-4}, token_weight=2.0, search_weight=0.5)
-    assert planner_cost(planned(turn("RA", "AG")), "searcher.1", costs) == pytest.approx(2.0 * 1.0 + 0.5)
-    assert planner_cost(planned(turn("MINE")), "searcher.1", costs) == pytest.approx(2.0 * 0.5)
-    assert planner_cost(planned(turn("QR")), "searcher.1", costs) == pytest.approx(2.0 * 0.88 / 6.02)
+    costs = PlannerCosts(table={"AG": 6.02e-4}, token_weight=2.0, search_weight=0.5)
+    assert planner_cost(planned("RA, AG"), "planner.1", costs) == pytest.approx(2.0 * 1.0 + 0.5)
+    assert planner_cost(planned("QR, RA, AG"), "planner.1", PlannerCosts(table={"QR": 0.0})) == pytest.approx(1.58 / 6.02 + 1)
 
 
 def test_what_costs_more_than_the_dearest_workflow_counts_as_1() -> None:
-    costs = PlannerCosts(table={"AG": 1.0})
-    assert workflow_cost(planned(turn("AG")), "searcher.1", costs).tokens == 1.0
+    episode = planned("AG")
+    assert workflow_cost(episode, episode.planner_turns[0], PlannerCosts(table={"AG": 1.0})).tokens == 1.0
 
 
 def test_measured_tokens_are_those_of_the_executors_that_worked() -> None:
-    one = turn("RA", "AG")
-    one.uses = [ExecutorUse("RA", None), ExecutorUse("AG", "answerer.1")]
-    episode = planned(one)
-    calls = episode.transcript("answerer.1").calls
+    episode = planned("RA, AG")
+    calls = episode.transcript("ag.1").calls
     calls[0].prompt_tokens, calls[0].output_tokens = 1000, 100
     costs = PlannerCosts(tokens="measured", input_price=0.15, output_price=0.6)
-    assert workflow_cost(episode, "searcher.1", costs).tokens == pytest.approx((1000 * 0.15 + 100 * 0.6) / 1e6 / 6.02e-4)
+    cost = workflow_cost(episode, episode.planner_turns[0], costs)
+    assert cost.tokens == pytest.approx((1000 * 0.15 + 100 * 0.6) / 1e6 / 6.02e-4)
     calls[0].output_tokens = None
-    with pytest.raises(UserError, match=r"answerer\.1: its model does not say how many tokens it used"):
-        workflow_cost(episode, "searcher.1", costs)
+    with pytest.raises(UserError, match=r"ag\.1: its model does not say how many tokens it used; set planner_costs\.tokens"):
+        planner_cost(episode, "planner.1", costs)
 
 
 def test_a_price_that_is_negative_is_refused() -> None:
     with pytest.raises(ValueError, match="greater than or equal to 0"):
         CreditPlan.model_validate({"roles": {"planner": {"estimator": "none"}}, "planner_costs": {"table": {"AG": -1}}})
+
+
+def test_the_ready_made_plan_speaks_of_every_role_of_the_team() -> None:
+    assert set(MAO_ARAG.roles) == set(Planned.tags)

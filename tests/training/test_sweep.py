@@ -13,13 +13,12 @@ import pytest
 import yaml
 from training_factories import Notes, episode_ids, eval_stage, metrics, recipe, run, sft_stage, small_stage
 
-from playing import good_lines, play_lines
+from playing import Lines, play_lines
 from searchparty.cli.main import main
 from searchparty.config.load import dump_recipe
 from searchparty.credit.planner_rewards import PlannerCosts
-from searchparty.episodes.types import PlannerTurn
 from searchparty.errors import UserError
-from searchparty.teams.chained import Chained
+from searchparty.teams.planned import Planned
 from searchparty.training.run_directory import TrainDirectory
 from searchparty.training.sweep_report import Point, as_markdown, draw_curves, episode_costs, write_sweep
 from searchparty.training.sweeping import Variation, read_variation, sweep, varied_recipes
@@ -162,14 +161,12 @@ def test_costs_of_planners_are_shown_and_absent_ones_are_no_zeros(tmp_path: Path
 
 
 def test_an_episodes_costs_are_the_sums_over_its_planners_turns() -> None:
-    episode = play_lines(Chained(), good_lines())
-    episode.planner_turns = [
-        PlannerTurn("planner.1", "q", ["QDS"], sub_questions=2),
-        PlannerTurn("planner.2", "q", ["RA", "AG"]),
-        PlannerTurn("planner.3", "q", ["AG", "RA"], broken_rule="order"),
-    ]
+    plans = ["<workflow>QDS</workflow>", "<workflow>RA, AG</workflow>", "<workflow>AG, RA</workflow>"]
+    serial = "<question>Where is A?</question>\n<question>Who rules #1?</question>"
+    answer = ["<answer>Paris</answer>"]
+    episode = play_lines(Planned(), Lines({"planner": plans, "qds": [serial], "ag": answer, "as": answer}))
     costs = episode_costs(episode, PlannerCosts())
-    assert costs["token_cost"] == pytest.approx((0.91 + 1.58) / 6.02)
+    assert costs["token_cost"] == pytest.approx((0.91 + 1.48 + 1.58) / 6.02)
     assert (costs["turn_cost"], costs["search_cost"]) == (0.5, 1.0)
-    assert costs["planner_cost"] == pytest.approx((0.91 + 1.58) / 6.02 + 1.5)
+    assert costs["planner_cost"] == pytest.approx((0.91 + 1.48 + 1.58) / 6.02 + 1.5)
     assert (costs["planner_turns"], costs["invalid_workflows"]) == (3, 1)

@@ -3,6 +3,7 @@
 Reads the record of a planner's turn; knows no executor's code and no answer. R = F1 − α·CP − FP, with CP the sum of three parts
 that each lie between 0 and 1. Source: MAO-ARAG, equations (4) to (6) and appendix A.
 
+What counts is what worked: the summary that follows a decomposition, and the fallback of one that failed, cost what they cost.
 A workflow that breaks a rule was not carried out, so its CP is 0 and its FP is 1.
 """
 
@@ -24,6 +25,14 @@ TURNS_AT_MOST = 4
 """Additional rounds that count as 1: as many as sub-questions are allowed."""
 
 Price = Annotated[float, Field(ge=0)]
+
+
+class WorkflowCost(NamedTuple):
+    """The three parts of CP, each from 0 to 1."""
+
+    tokens: float
+    turns: float
+    search: float
 
 
 class PlannerCosts(StrictModel):
@@ -49,13 +58,9 @@ class PlannerCosts(StrictModel):
         """Costs that are not named keep the paper's value."""
         return PAPER_TOKEN_COSTS | table
 
-
-class WorkflowCost(NamedTuple):
-    """The three parts of CP, each from 0 to 1."""
-
-    tokens: float
-    turns: float
-    search: float
+    def weighed(self, parts: WorkflowCost) -> float:
+        """CP: the weighted sum of its parts."""
+        return self.token_weight * parts.tokens + self.turn_weight * parts.turns + self.search_weight * parts.search
 
 
 def invalid_workflow(episode: Episode, agent: str) -> float:
@@ -66,29 +71,23 @@ def invalid_workflow(episode: Episode, agent: str) -> float:
 
 def planner_cost(episode: Episode, agent: str, costs: PlannerCosts) -> float:
     """CP of one planner's turn: the weighted sum of its parts."""
-    parts = workflow_cost(episode, agent, costs)
-    return costs.token_weight * parts.tokens + costs.turn_weight * parts.turns + costs.search_weight * parts.search
-
-
-def workflow_cost(episode: Episode, agent: str, costs: PlannerCosts) -> WorkflowCost:
-    """The parts of CP. All 0 for a turn without a workflow that could be carried out."""
     turn = turn_of(episode, agent)
-    if turn is None or turn.broken_rule is not None:
+    return 0.0 if turn is None else costs.weighed(workflow_cost(episode, turn, costs))
+
+
+def workflow_cost(episode: Episode, turn: PlannerTurn, costs: PlannerCosts) -> WorkflowCost:
+    """The parts of CP of one turn, or of one question of a fixed workflow. All 0 if the workflow breaks a rule."""
+    if turn.broken_rule is not None:
         return WorkflowCost(0.0, 0.0, 0.0)
-    spent = _by_table(turn, costs) if costs.tokens == "table" else _measured(episode, turn, costs)
-    rounds = turn.sub_questions if "QDS" in turn.executors else int("QDP" in turn.executors)
-    return WorkflowCost(
-        tokens=min(spent / costs.dearest, 1.0), turns=min(rounds / TURNS_AT_MOST, 1.0), search=float("RA" in turn.executors)
-    )
+    worked = [use.executor for use in turn.uses]
+    spent = sum(costs.table.get(name, 0.0) for name in worked) if costs.tokens == "table" else _measured(episode, turn, costs)
+    rounds = turn.sub_questions if "QDS" in worked else min(turn.sub_questions, 1)
+    return WorkflowCost(min(spent / costs.dearest, 1.0), min(rounds / TURNS_AT_MOST, 1.0), float("RA" in worked))
 
 
 def turn_of(episode: Episode, agent: str) -> PlannerTurn | None:
     """The planner's turn that an agent took; None if it took none."""
     return next((turn for turn in episode.planner_turns if turn.agent == agent), None)
-
-
-def _by_table(turn: PlannerTurn, costs: PlannerCosts) -> float:
-    return sum(costs.table.get(executor, 0.0) for executor in turn.executors)
 
 
 def _measured(episode: Episode, turn: PlannerTurn, costs: PlannerCosts) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from searchparty.credit.planner_rewards import PlannerCosts, invalid_workflow, workflow_cost
+from searchparty.credit.planner_rewards import PlannerCosts, workflow_cost
 from searchparty.episodes.store import read_episodes
 from searchparty.episodes.types import Episode
 from searchparty.errors import UserError, missing_package
@@ -45,13 +45,14 @@ class Point:
     input_tokens: float | None
     output_tokens: float | None
     planner_cost: float | None
-    """CP of an episode, summed over its planner's turns; None for a team without a planner, like the five below."""
+    """CP of an episode, summed over its questions and sub-questions; None for teams without workflows, like the five below."""
     token_cost: float | None
     turn_cost: float | None
     search_cost: float | None
     planner_turns: float | None
+    """Questions and sub-questions with a workflow, planned or fixed."""
     invalid_workflows: float | None
-    """Share of the planner's turns."""
+    """Share of them."""
 
     @property
     def cost(self) -> float:
@@ -174,16 +175,15 @@ def _planner_costs(run: RunDirectory, costs: PlannerCosts) -> dict[str, float] |
 
 def episode_costs(episode: Episode, costs: PlannerCosts) -> dict[str, Any]:
     """What the planner's turns of one episode cost, summed."""
-    agents = [turn.agent for turn in episode.planner_turns]
-    parts = [workflow_cost(episode, agent, costs) for agent in agents]
+    parts = [workflow_cost(episode, turn, costs) for turn in episode.planner_turns]
     tokens, turns, search = (sum(column) for column in zip(*parts, strict=True)) if parts else (0.0, 0.0, 0.0)
     return {
-        "planner_cost": costs.token_weight * tokens + costs.turn_weight * turns + costs.search_weight * search,
+        "planner_cost": sum(map(costs.weighed, parts)),
         "token_cost": tokens,
         "turn_cost": turns,
         "search_cost": search,
-        "planner_turns": len(agents),
-        "invalid_workflows": sum(invalid_workflow(episode, agent) for agent in agents),
+        "planner_turns": len(parts),
+        "invalid_workflows": sum(turn.broken_rule is not None for turn in episode.planner_turns),
     }
 
 
