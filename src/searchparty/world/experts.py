@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from searchparty.models.scripted import Script
 from searchparty.models.types import GenerateRequest
 from searchparty.world.conversation import Conversation, read_conversation
+from searchparty.world.executing import WorldExecutors, WorldPlanner
 from searchparty.world.faults import TYPICAL, Dice, Faults, malformed
 from searchparty.world.judging import WorldJudge
 from searchparty.world.knowledge import Knowledge, Walk, compare
@@ -178,5 +179,13 @@ def _needed_reports(conversation: Conversation, facts: Sequence[Fact]) -> list[i
 
 def world_scripts(world: World) -> dict[str, Script]:
     """The scripts of a world by name: `world-expert` makes no mistakes, `world-imperfect` the typical ones; `world-judge`
-    scores reports."""
-    return {"world-expert": Expert(world), "world-imperfect": Expert(world, TYPICAL), "world-judge": WorldJudge(world)}
+    scores reports. `world-executors` plays the executors of a planner, `world-planner` the planner too, perfectly, and
+    `world-planner-imperfect` with mistakes."""
+    return {
+        "world-expert": Expert(world),
+        "world-imperfect": Expert(world, TYPICAL),
+        "world-judge": WorldJudge(world),
+        "world-executors": WorldExecutors(world),
+        "world-planner": WorldPlanner(world),
+        "world-planner-imperfect": WorldPlanner(world, random_share=0.7, malformed_share=0.1),
+    }

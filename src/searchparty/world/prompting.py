@@ -7,7 +7,9 @@ from pathlib import Path
 
 from searchparty.teams.prompts import Prompt, parse_prompt
 
-NAMES = ("searcher", "leader", "answerer", "rag_answerer", "direct_answerer")
+NAMES = (
+    "searcher", "leader", "answerer", "rag_answerer", "direct_answerer", "planner", "qds", "qdp", "qr", "ds", "ag", "as",
+)  # fmt: skip
 """As the built-in prompts are called, with the same turns."""
 
 
