@@ -121,3 +121,9 @@ def test_a_sequence_that_was_not_scored_pays_no_penalty_and_shows_no_divergence(
 def test_a_score_from_outside_cannot_take_the_name_of_a_part() -> None:
     with pytest.raises(ValidationError, match="choose another name"):
         RewardMix(given={"behaviour": 1.0})
+
+
+def test_a_changed_copy_of_a_mix_weighs_by_its_own_numbers() -> None:
+    mix = RewardMix(team_result=1.0)
+    assert mix.weights == {"team_result": 1.0}
+    assert mix.model_copy(update={"team_result": 0.0, "f1": 0.5}).weights == {"f1": 0.5}
