@@ -5,7 +5,7 @@ Knows episodes and signals; what is worth imitating is decided by the caller's p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,18 +35,21 @@ class EpochReport:
     optimizer_steps: int
 
 
-def imitation_signals(episodes: Iterable[Episode], keep: Keep | None = None) -> list[Signal]:
+def imitation_signals(
+    episodes: Iterable[Episode], keep: Keep | None = None, roles: Collection[str] | None = None
+) -> list[Signal]:
     """Sequences of the episodes' action tokens that pass `keep` (all, if None); each span is trained in exactly one sequence.
 
-    Weights are 0 until `weigh` sets them.
+    Weights are 0 until `weigh` sets them. With `roles`, agents of other roles are passed over, token-exact or not.
 
     Raises:
-        UserError: for an episode that is not token-exact.
+        UserError: for an agent that is not token-exact.
     """
     return [
         signal
         for episode in episodes
         for transcript in episode.agents
+        if roles is None or transcript.role in roles
         for signal in _imitated(episode, transcript, keep or _everything)
     ]
 

@@ -34,8 +34,9 @@ def check_recipe(recipe: TrainRecipe) -> None:
     except UserError as error:
         faults += [f"trackers: {line}" for line in error.lines]
     origins: dict[str, ModelSpec] = {}
+    there: set[str] = set()
     for name, spec in recipe.stages.items():
-        for place, check in _checks(name, spec, recipe, origins):
+        for place, check in _checks(name, spec, recipe, origins, there):
             try:
                 check()
             except UserError as error:
@@ -47,14 +48,14 @@ def check_recipe(recipe: TrainRecipe) -> None:
 
 
 def _checks(
-    name: str, spec: StageSpec, recipe: TrainRecipe, origins: Mapping[str, ModelSpec]
+    name: str, spec: StageSpec, recipe: TrainRecipe, origins: Mapping[str, ModelSpec], there: set[str]
 ) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "", lambda: _references(spec, origins)
     yield "", lambda: _questions(spec)
     yield "scorer: ", lambda: scorer_named(spec.scorer)
     for team in spec.teams if isinstance(spec, SFTStage) else (spec.team,):
         yield "", lambda team=team: _team(spec, team)  # type: ignore[misc]
-    yield "", lambda: _models(spec, origins)
+    yield "", lambda: _models(spec, origins, there)
     if isinstance(spec, RLStage):
         yield "", lambda: _credit(spec)
         yield "", lambda: _budget(spec)
@@ -106,18 +107,25 @@ def _team(spec: StageSpec, team: TeamSpec) -> None:
     """Team, options, roles, prompts and retriever."""
     if isinstance(spec, RLStage) and "candidates" in team.options:
         raise UserError("team.candidates: give it as candidates of the stage; evaluations always sample one")
+    roles = find_team(team.name).tags
+    if isinstance(spec, SFTStage) and (unknown := [role for role in spec.imitate_roles or () if role not in roles]):
+        raise UserError(f"imitate_roles: the team {team.name} has no role {unknown[0]}; its roles are {', '.join(roles)}")
     stage = set_stage(team_recipe(spec, team, 0), _NoModels())
     asyncio.run(stage.close())
 
 
-def _models(spec: StageSpec, origins: Mapping[str, ModelSpec]) -> None:
-    """The files of every model, and whether the tokenizers that must agree do."""
+def _models(spec: StageSpec, origins: Mapping[str, ModelSpec], there: set[str]) -> None:
+    """The files of every model, and whether the tokenizers that must agree do.
+
+    Args:
+        there: models that were found to be there already; a script reads its whole world, and many roles may name the same.
+    """
     policy = _origin(spec.policy, origins)
     trained = not isinstance(spec, EvalStage)
     faults = []
     for key, model in _other_models(spec):
         try:
-            _check_there(model)
+            _check_there(model, there)
         except UserError as error:
             faults += [f"{key}: {line}" for line in error.lines]
     critic = model_references(spec).get(CRITIC)
@@ -127,7 +135,7 @@ def _models(spec: StageSpec, origins: Mapping[str, ModelSpec]) -> None:
         faults.append(f"policy: {policy.spec} cannot be trained, only a model that runs in this process; give a model folder")
     elif not policy.spec.startswith("stage:"):  # such a reference was named as a fault already
         try:
-            _check_there(policy)
+            _check_there(policy, there)
             if trained:
                 _check_tokenizers(spec, policy, origins)
         except UserError as error:
@@ -141,11 +149,14 @@ def _elsewhere(model: ModelSpec) -> bool:
     return model.spec.startswith(("scripted:", "http://", "https://"))
 
 
-def _check_there(model: ModelSpec) -> None:
+def _check_there(model: ModelSpec, there: set[str]) -> None:
+    if model.spec in there:
+        return
     if model.spec.startswith("scripted:"):
         load_model(model.spec)
     elif not _elsewhere(model):
         check_model_folder(model_folder(model.spec))
+    there.add(model.spec)
 
 
 def _other_models(spec: StageSpec) -> Iterator[tuple[str, ModelSpec]]:

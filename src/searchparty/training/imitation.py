@@ -151,7 +151,7 @@ async def _expert_signals(name: str, spec: SFTStage, seed: int, listener: TrainL
                 elif spec.only_right and not scored.exact_match:
                     left_out["wrong answers"] += 1
                 else:
-                    signals += imitation_signals([episode])
+                    signals += imitation_signals([episode], roles=spec.imitate_roles)
     finally:
         await models.close()
         await expert.engine.close()

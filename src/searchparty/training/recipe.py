@@ -206,6 +206,8 @@ class SFTStage(PlayedStage):
     """Episodes per question and team."""
     only_right: bool = False
     """Imitate only episodes whose answer is right."""
+    imitate_roles: tuple[str, ...] | None = None
+    """Only these roles are imitated, such as the planner; None imitates all that the expert plays."""
     epochs: Positive = 1
     sequences_per_step: Positive = 32
     learner: LearnerSpec = LearnerSpec()

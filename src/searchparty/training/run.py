@@ -23,6 +23,7 @@ from searchparty.training.report import write_report
 from searchparty.training.rl import open_rl
 from searchparty.training.run_directory import MetricsLog, TrainDirectory
 from searchparty.training.trackers import tracked
+from searchparty.training.workflow_report import write_workflow_report
 
 
 async def train(
@@ -71,6 +72,7 @@ async def train(
                 if model is not None:
                     made[name] = run.path / str(model)
         write_report(run, recipe)
+        write_workflow_report(run, recipe)
     return run
 
 

@@ -41,6 +41,7 @@ from searchparty.training.recipe import TrainRecipe
 FORMAT = 1
 OWN_NAMES = (
     "recipe.resolved.yaml", "environment.json", "metrics.jsonl", "stages", "evaluations", "report.json", "report.md",
+    "workflows.json", "workflows.md",
     "trackers",
 )  # fmt: skip
 MAY_CHANGE = (".alarms.", ".checkpoint.keep", ".tokens_per_pass", ".device", ".retriever.", ".max_batch_tokens")

@@ -62,13 +62,24 @@ class Point:
 
 def measure_run(run: TrainDirectory, recipe: TrainRecipe, value: Any) -> list[Point]:
     """A point for every evaluation of a finished run, in the order of its recipe."""
-    stages = [spec for spec in recipe.stages.values() if isinstance(spec, RLStage)]
-    costs = stages[0].credit.planner_costs if stages else PlannerCosts()
+    costs = costs_of(recipe)
     return [
         _point(RunDirectory(run.evaluation(name)), name, spec, value, recipe.seed, costs)
         for name, spec in recipe.stages.items()
         if isinstance(spec, EvalStage)
     ]
+
+
+def costs_of(recipe: TrainRecipe) -> PlannerCosts:
+    """How the recipe's first rl stage computes the cost of a workflow; as the paper does, if there is none."""
+    stages = [spec for spec in recipe.stages.values() if isinstance(spec, RLStage)]
+    return stages[0].credit.planner_costs if stages else PlannerCosts()
+
+
+def question_values(run: RunDirectory, costs: PlannerCosts) -> dict[str, dict[str, Any]]:
+    """`f1` and `planner_cost` of an evaluation, each as dataset to means over samples in the order of question keys."""
+    scores = [score for _, score in read_jsonl(run.scores_file)]
+    return {"f1": _by_question(scores, "f1"), "planner_cost": _by_question(_cost_rows(run, costs), "planner_cost")}
 
 
 def write_sweep(directory: Path, name: str, points: Sequence[Point]) -> None:
@@ -164,13 +175,18 @@ PLANNED = ("planner_cost", "token_cost", "turn_cost", "search_cost", "planner_tu
 
 def _planner_costs(run: RunDirectory, costs: PlannerCosts) -> dict[str, float] | None:
     """The fields of a point that speak of the planner; None if no episode has a planner's turn."""
-    latest = {(one.question_key, one.sample): one for one in read_episodes(run.episodes_file, allow_torn_end=True)}
-    if not any(episode.planner_turns for episode in latest.values()):
-        return None
-    rows = [{"dataset": one.dataset, "question_key": one.question_key, **episode_costs(one, costs)} for one in latest.values()]
+    rows = _cost_rows(run, costs)
     turns = sum(row["planner_turns"] for row in rows)
+    if not turns:
+        return None
     found = {key: _macro(_by_question(rows, key)) for key in PLANNED if key != "invalid_workflows"}
     return {**found, "invalid_workflows": sum(row["invalid_workflows"] for row in rows) / turns}
+
+
+def _cost_rows(run: RunDirectory, costs: PlannerCosts) -> list[dict[str, Any]]:
+    """The costs of every episode, each once: its latest attempt."""
+    latest = {(one.question_key, one.sample): one for one in read_episodes(run.episodes_file, allow_torn_end=True)}
+    return [{"dataset": one.dataset, "question_key": one.question_key, **episode_costs(one, costs)} for one in latest.values()]
 
 
 def episode_costs(episode: Episode, costs: PlannerCosts) -> dict[str, Any]:
