@@ -110,7 +110,7 @@ def workflow_tree(episode: Episode) -> list[str]:
         if turn.agent is not None:
             depth[turn.agent] = level
         plan = f"broken ({turn.broken_rule})" if turn.broken_rule else " → ".join(use.executor for use in turn.uses)
-        problems = "".join(f"; {use.executor}: {use.problem}, its fallback was used" for use in turn.uses if use.problem)
+        problems = "".join(f"; {use.executor} of no use ({use.problem})" for use in turn.uses if use.problem)
         lines.append(f"{'  ' * level}{turn.question}  [{plan}]  {turn.answer or 'no answer'}{problems}")
     return lines
 
