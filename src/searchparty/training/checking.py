@@ -21,6 +21,7 @@ from searchparty.teams.registry import find_team
 from searchparty.training.judge import judge_prompt
 from searchparty.training.playing import load_stage_questions, team_options, team_recipe
 from searchparty.training.recipe import EvalStage, RLStage, SFTStage, StageSpec, TrainRecipe
+from searchparty.training.recorded_episodes import episode_files
 from searchparty.training.references import CRITIC, model_references
 from searchparty.training.teacher import check_same_tokenizer
 from searchparty.training.trackers import check_trackers
@@ -80,6 +81,8 @@ def _references(spec: StageSpec, origins: Mapping[str, ModelSpec]) -> None:
 
 def _questions(spec: StageSpec) -> None:
     count = len(load_stage_questions(spec))
+    if isinstance(spec, SFTStage) and spec.episodes is not None:
+        episode_files(spec.episodes)
     if isinstance(spec, RLStage):
         if count < spec.questions_per_step:
             raise UserError(

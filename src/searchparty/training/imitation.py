@@ -1,4 +1,4 @@
-"""An `sft` stage: an expert plays, the policy imitates what it did, token by token, over the policy's own ids.
+"""An `sft` stage: an expert plays or has played, the policy imitates what it did, token by token, over the policy's own ids.
 
 Knows experts, teams and imitation; nothing of rewards but whether an answer was right.
 """
@@ -13,6 +13,7 @@ import numpy as np
 
 from searchparty.config.recipe import ModelSpec
 from searchparty.credit.types import Signal
+from searchparty.episodes.types import Episode
 from searchparty.errors import UserError
 from searchparty.evaluation.scorers import scorer_named
 from searchparty.evaluation.scoring import score_episode
@@ -26,12 +27,14 @@ from searchparty.models.chat import ChatFormat
 from searchparty.models.huggingface import load_chat
 from searchparty.models.loading import Model, load_model, load_tokenizer, model_folder
 from searchparty.models.scripted import ScriptedEngine
+from searchparty.questions.types import Question
 from searchparty.training.card_memory import begin_memory, memory_numbers
 from searchparty.training.listening import TrainingStopped, TrainListener
 from searchparty.training.order import derived_seed
 from searchparty.training.playing import WithPolicy, load_stage_questions, team_recipe
 from searchparty.training.policy import MODEL, Policy, open_policy
 from searchparty.training.recipe import SFTStage
+from searchparty.training.recorded_episodes import check_ids, recorded_episodes
 from searchparty.training.rollout import roll_out
 from searchparty.training.run_directory import MetricsLog, StageDirectory
 from searchparty.training.teacher import check_same_tokenizer
@@ -122,14 +125,42 @@ def _steps(sequences: int, spec: SFTStage, seed: int) -> list[Any]:
 
 
 async def _expert_signals(name: str, spec: SFTStage, seed: int, listener: TrainListener) -> list[Signal]:
-    """Let the expert play every team, and keep what is worth imitating."""
+    """What is worth imitating of the episodes that the expert plays, or that were recorded."""
     questions = load_stage_questions(spec)
     golden = {question.key: question.golden_answers for question in questions}
     scorer = scorer_named(spec.scorer)
-    expert = _expert(spec.expert, load_chat(model_folder(spec.policy.spec), spec.policy.spec))
-    models = WithPolicy(spec.policy, expert)
+    chat = load_chat(model_folder(spec.policy.spec), spec.policy.spec)
+    if spec.expert is not None:
+        episodes = await _played(spec, spec.expert, chat, questions, seed, listener)
+    else:
+        assert spec.episodes is not None
+        episodes = [one for one in recorded_episodes(spec.episodes) if one.question_key in golden]
+        check_ids(episodes, spec.imitate_roles, chat.tokenizer, spec.episodes)
     signals: list[Signal] = []
     left_out = Counter[str]()
+    for episode in episodes:
+        scored = score_episode(episode, golden[episode.question_key], scorer)
+        if episode.stop_reason.is_service_failure:
+            left_out["failed services"] += 1
+        elif spec.only_right and not scored.exact_match:
+            left_out["wrong answers"] += 1
+        else:
+            signals += imitation_signals([episode], roles=spec.imitate_roles)
+    if left_out:
+        listener.on_message(f"stage {name}: left out: " + ", ".join(f"{why} {count}" for why, count in left_out.items()))
+    if not signals:
+        source = "of the expert" if spec.expert is not None else f"in {spec.episodes} over these questions"
+        raise UserError(f"no episode {source} is left to imitate; look at only_right, imitate_roles and questions")
+    return signals
+
+
+async def _played(
+    spec: SFTStage, named: ModelSpec, chat: ChatFormat, questions: list[Question], seed: int, listener: TrainListener
+) -> list[Episode]:
+    """Let the expert play every team."""
+    expert = _expert(named, chat)
+    models = WithPolicy(spec.policy, expert)
+    episodes: list[Episode] = []
     try:
         for number, team in enumerate(spec.teams):
             stage = set_stage(team_recipe(spec, team, seed), models)
@@ -144,22 +175,11 @@ async def _expert_signals(name: str, spec: SFTStage, seed: int, listener: TrainL
                 )
             finally:
                 await stage.close()
-            for episode in played.episodes:
-                scored = score_episode(episode, golden[episode.question_key], scorer)
-                if episode.stop_reason.is_service_failure:
-                    left_out["failed services"] += 1
-                elif spec.only_right and not scored.exact_match:
-                    left_out["wrong answers"] += 1
-                else:
-                    signals += imitation_signals([episode], roles=spec.imitate_roles)
+            episodes += played.episodes
     finally:
         await models.close()
         await expert.engine.close()
-    if left_out:
-        listener.on_message(f"stage {name}: left out: " + ", ".join(f"{why} {count}" for why, count in left_out.items()))
-    if not signals:
-        raise UserError("no episode of the expert is left to imitate; look at only_right, expert and questions")
-    return signals
+    return episodes
 
 
 def _expert(spec: ModelSpec, chat: ChatFormat) -> Model:

@@ -15,6 +15,7 @@ from searchparty.models.loading import load_model, model_folder
 from searchparty.models.model_folders import model_identity
 from searchparty.retrieval.manifest import load_manifest
 from searchparty.training.recipe import PlayedStage, TrainRecipe
+from searchparty.training.recorded_episodes import episode_files
 from searchparty.training.references import model_references
 
 SERVED = ("http://", "https://")
@@ -44,6 +45,9 @@ def _named(spec: PlayedStage) -> Iterator[tuple[str, str, str]]:
     development, judge = getattr(spec, "development", None), getattr(spec, "judge", None)
     if development is not None:
         yield "development", "file", str(development.questions)
+    recorded = getattr(spec, "episodes", None)
+    if recorded is not None:
+        yield "episodes", "episodes", str(recorded)
     if spec.index is not None and not spec.index.startswith(SERVED):
         yield "index", "index", spec.index
     if spec.prompts not in (None, "world"):
@@ -76,6 +80,10 @@ def _file(place: str) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def _episodes(place: str) -> str:
+    return hashlib.sha256("".join(_file(str(file)) for file in episode_files(Path(place))).encode()).hexdigest()
+
+
 def _prompts(place: str) -> str:
     lines = [f"{file.name} {_file(str(file))}\n" for file in sorted(Path(place).glob("*.yaml"))]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
@@ -89,4 +97,10 @@ def _model(place: str) -> str:
     return load_model(place).identity if place.startswith("scripted:") else model_identity(model_folder(place))
 
 
-_DIGESTS: Mapping[str, Callable[[str], str]] = {"file": _file, "prompts": _prompts, "index": _index, "model": _model}
+_DIGESTS: Mapping[str, Callable[[str], str]] = {
+    "file": _file,
+    "episodes": _episodes,
+    "prompts": _prompts,
+    "index": _index,
+    "model": _model,
+}

@@ -194,14 +194,17 @@ class PlayedStage(Strict):
 
 
 class SFTStage(PlayedStage):
-    """Imitation of episodes that an expert plays: starts small models, and distils."""
+    """Imitation of episodes that an expert plays, or that were recorded earlier: starts small models, and distils."""
 
     kind: Literal["sft"]
     policy: TrainedModel
-    teams: tuple[TeamChoice, ...] = Field(min_length=1)
+    teams: tuple[TeamChoice, ...] = ()
     """The teams that the expert plays; the policy learns them all together."""
-    expert: ModelChoice
+    expert: ModelChoice | None = None
     """Who plays: `scripted:world-imperfect@DIR`, or any model with the policy's tokenizer."""
+    episodes: Path | None = None
+    """Recorded episodes in place of an expert that plays: a file, a run directory of `eval`, or `RUN/stages/NAME`. Of their
+    questions, those in `questions` are imitated."""
     samples: Positive = 1
     """Episodes per question and team."""
     only_right: bool = False
@@ -213,6 +216,17 @@ class SFTStage(PlayedStage):
     learner: LearnerSpec = LearnerSpec()
     checkpoint: CheckpointSpec = CheckpointSpec(every=20, keep=1)
     scorer: str = "squad"
+
+    @model_validator(mode="after")
+    def _one_source(self) -> SFTStage:
+        """Refuse a stage with nothing to imitate, or with two kinds of it."""
+        if (self.expert is None) == (self.episodes is None):
+            raise ValueError("name either an expert that plays, or episodes that were recorded")
+        if self.expert is not None and not self.teams:
+            raise ValueError("name the teams that the expert plays under teams")
+        if self.episodes is not None and self.teams:
+            raise ValueError("teams are what an expert plays; recorded episodes have theirs already, so remove teams")
+        return self
 
 
 class RLStage(PlayedStage):
