@@ -36,7 +36,9 @@ def run(options: argparse.Namespace) -> int:
     if not options.question.strip():
         raise UserError("the question is empty; put it in quotes after ask")
     console = make_console()
-    episode = run_until_interrupted(_ask(options.question, recipe_from(options, TeamRecipe), console, options.prompts))
+    recipe = recipe_from(options, TeamRecipe)
+    episode = run_until_interrupted(_ask(options.question, recipe, console, options.prompts))
+    _say_cost(console, episode, recipe)
     if episode.stop_reason is StopReason.ANSWERED:
         answer = next(answer for answer, _ in extract_answers(episode) if answer is not None)
         console.print(Text.assemble(("answer  ", "bold"), printable(answer)))
@@ -59,6 +61,28 @@ async def _ask(text: str, recipe: TeamRecipe, console: Console, prompts: bool) -
         return await play(stage.team, question, stage.cast, stage.retriever, seed=recipe.seed, listener=listener)
     finally:
         await stage.close()
+
+
+def _say_cost(console: Console, episode: Episode, recipe: TeamRecipe) -> None:
+    """What was planned, if anything was, and what the episode used."""
+    from rich.text import Text
+
+    from searchparty.episodes.printable import printable
+    from searchparty.evaluation.costs.prices import load_prices
+    from searchparty.evaluation.costs.spending import spending_of, workflow_tree
+
+    for line in workflow_tree(episode):
+        console.print(Text.assemble(("workflow ", "bold"), printable(line)))
+    spent = spending_of(episode)
+    for (role, model), tokens in spent.by_role.items():
+        counts = (tokens.uncached_input, tokens.cached_input, tokens.output)
+        new, cached, out = ("?" if count is None else str(count) for count in counts)
+        console.print(
+            Text(f"tokens   {role} ({printable(model.split(' ')[0])}): {new} in, {cached} in from a cache, {out} out")
+        )
+    usd = None if recipe.prices is None else spent.usd(load_prices(recipe.prices))
+    money = "" if usd is None else f", {usd:.6f} USD"
+    console.print(Text(f"used     {spent.searches} searches, {spent.turns} turns, {spent.seconds:.1f} s{money}"))
 
 
 class Narrator:

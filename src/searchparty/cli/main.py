@@ -22,6 +22,8 @@ COMMANDS = {
     "sweep": "train with several values of one key and compare quality and cost",
     "check": "check a training recipe without running it",
     "score": "score a finished run again, without sampling",
+    "compare": "compare finished evaluations of the same questions",
+    "costs": "what a finished evaluation cost, workflow by workflow",
     "audit": "prove of a training run that every token was trained as its episodes say",
     "show": "read what every agent of a run saw and wrote",
     "questions": "convert, show and compare files of questions",

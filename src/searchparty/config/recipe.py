@@ -135,6 +135,8 @@ class TeamRecipe(Strict):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     sampling: SamplingSpec = SamplingSpec()
     roles: dict[str, RoleSpec] = {}
+    prices: Path | None = None
+    """A file of prices, for what an episode costs in USD; it must name every model that plays."""
     retriever: RetrieverSpec = RetrieverSpec()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from searchparty.config.recipe import ModelSpec, RoleSpec, TeamRecipe
 from searchparty.errors import UserError
+from searchparty.evaluation.costs.prices import check_prices, load_prices
 from searchparty.models.chat import ChatFormat
 from searchparty.models.loading import Model, load_model
 from searchparty.models.types import Message, Sampling
@@ -115,6 +116,8 @@ def set_stage(recipe: TeamRecipe, models: Models | None = None) -> Stage:
         model = shelf.get(own.model or recipe.model)
         changes = own.sampling.model_dump(exclude_none=True)
         cast[role] = Part(model, prompt, Sampling(**{**recipe.sampling.model_dump(), **changes}))
+    if recipe.prices is not None:
+        check_prices(load_prices(recipe.prices), [part.model.identity for part in cast.values()], recipe.prices)
     return Stage(team, cast, retriever, shelf, owns_models=models is None)
 
 

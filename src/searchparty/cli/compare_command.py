@@ -1,0 +1,112 @@
+"""`searchparty compare`: finished evaluations of the same questions side by side, with intervals for every difference."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from searchparty.evaluation.comparison import Comparison, Rate
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the first is what the others are compared with")
+    parser.add_argument("--metric", default="exact_match", help="exact_match, f1 or f1_joined (default: exact_match)")
+    parser.add_argument("--flips", type=int, default=0, metavar="N", help="list N questions on which each differs")
+    parser.add_argument("--force", action="store_true", help="compare runs of different settings all the same")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, compare and print."""
+    from dataclasses import asdict
+
+    import orjson
+    from rich.text import Text
+
+    from searchparty.cli.console import make_console
+    from searchparty.episodes.printable import printable
+    from searchparty.errors import UserError
+    from searchparty.evaluation.comparison import METRICS, compare, differences_of_setting, read_run
+
+    if options.metric not in METRICS:
+        raise UserError(f"--metric {options.metric}: unknown; there are: {', '.join(METRICS)}")
+    if len(options.runs) < 2:
+        raise UserError("one run cannot be compared; name at least two")
+    runs = [read_run(path, options.metric) for path in options.runs]
+    unequal = differences_of_setting(runs)
+    if unequal and not options.force:
+        raise UserError(*unequal, "so the runs measure different things; add --force to compare them all the same")
+    rows = compare(runs, flips=options.flips)
+    if options.json:
+        print(orjson.dumps({"metric": options.metric, "differs": unequal, "runs": [asdict(row) for row in rows]}).decode())
+        return 0
+    console = make_console()
+    for line in unequal:
+        console.print(Text(f"! {line}", style="yellow"))
+    console.print(_quality(rows, options.metric), "", _tests(rows), "", _costs(rows), sep="\n")
+    for row in rows[1:]:
+        for key, before, after in row.flips:
+            console.print(Text(f"{row.name}: {printable(key)}: {printable(before)} → {printable(after)}"))
+    return 0
+
+
+def _quality(rows: list[Comparison], metric: str) -> Table:
+    from rich.table import Table
+
+    from searchparty.evaluation.table import LOOK
+
+    table = Table(title=f"{metric} in %, [95 % interval]; in the second line the difference to the first run, paired", **LOOK)
+    table.add_column("run")
+    for dataset in rows[0].means:
+        table.add_column(dataset, justify="right")
+    for number, row in enumerate(rows):
+        table.add_row(row.name, *(_percent(rate) for rate in row.means.values()))
+        if number:
+            table.add_row("", *(_percent(rate, signed=True) for rate in row.differences.values()))
+    return table
+
+
+def _tests(rows: list[Comparison]) -> Table:
+    from rich.table import Table
+
+    from searchparty.evaluation.table import LOOK
+
+    table = Table(title="against the first run, by question", **LOOK)
+    for name in ("run", "wins", "ties", "losses", "p", "test", "p by Holm", "detectable"):
+        table.add_column(name, justify="left" if name in ("run", "test") else "right")
+    for number, row in enumerate(rows[1:]):
+        corrected = "primary" if number == 0 else _p(row.adjusted_p)
+        table.add_row(
+            row.name, str(row.wins), str(row.ties), str(row.losses), _p(row.p), row.test, corrected,
+            f"{100 * row.detectable:.1f}",
+        )  # fmt: skip
+    table.caption = "detectable: the difference, in points, that these questions would have shown four times in five"
+    return table
+
+
+def _costs(rows: list[Comparison]) -> Table:
+    from rich.table import Table
+
+    from searchparty.evaluation.table import LOOK
+
+    table = Table(title="cost per episode", **LOOK)
+    for name in ("run", "searches", "tokens in", "tokens out", "failed episodes"):
+        table.add_column(name, justify="left" if name == "run" else "right")
+    for row in rows:
+        tokens = ("–" if count is None else f"{count:.0f}" for count in (row.input_tokens, row.output_tokens))
+        table.add_row(row.name, f"{row.searches:.2f}", *tokens, str(row.failed))
+    return table
+
+
+def _p(value: float) -> str:
+    return "<0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def _percent(rate: Rate, *, signed: bool = False) -> str:
+    sign = "+" if signed else ""
+    return f"{100 * rate.value:{sign}.1f} [{100 * rate.low:{sign}.1f}, {100 * rate.high:{sign}.1f}]"

@@ -1,0 +1,216 @@
+"""Several evaluations of the same questions against one of them: differences with intervals, tests, costs, and flips to read.
+
+Reads finished runs and samples nothing. The question is the unit: its samples stay together, and two runs are paired by it.
+Whatever an episode ended as, it counts (contract 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from searchparty.errors import UserError
+from searchparty.evaluation.intervals import FloatArray, Interval, bootstrap_means
+from searchparty.evaluation.run_directory import RunDirectory
+from searchparty.evaluation.significance import holm, mcnemar_exact, randomisation_p, smallest_detectable
+from searchparty.evaluation.summary import MACRO
+from searchparty.files import read_json, read_jsonl
+
+METRICS = ("exact_match", "f1", "f1_joined")
+"""What may be compared."""
+SHOWN = 3
+"""Questions named in an error; the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What of one run is compared."""
+
+    name: str
+    scores: dict[str, dict[str, list[float]]]
+    """Dataset to question to the scores of its samples."""
+    texts: dict[str, str]
+    """Question to the answer of its first sample, or why there is none."""
+    failed: int
+    """Episodes that a service failed; they count as wrong."""
+    searches: float
+    output_tokens: float | None
+    input_tokens: float | None
+    setting: dict[str, str]
+    """What should be equal in runs that are compared: scorer, questions, retriever, sampling."""
+
+    def means(self, dataset: str) -> dict[str, float]:
+        """Question to the mean of its samples."""
+        return {key: sum(values) / len(values) for key, values in self.scores[dataset].items()}
+
+    @property
+    def samples(self) -> int:
+        """Most samples of a question."""
+        return max(len(values) for questions in self.scores.values() for values in questions.values())
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A mean with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One run beside the first."""
+
+    name: str
+    means: dict[str, Rate]
+    """Dataset, and `macro`."""
+    differences: dict[str, Rate]
+    """Less the first run's; paired."""
+    wins: int
+    ties: int
+    losses: int
+    """Questions on which it scored more, the same, less than the first."""
+    p: float
+    """Randomisation test of the macro difference; exact McNemar for one sample of one dataset."""
+    test: str
+    """Which of the two."""
+    adjusted_p: float
+    """By Holm over all comparisons, but the primary one, which is p itself."""
+    detectable: float
+    """The macro difference that these questions would have shown with a power of 80 %."""
+    failed: int
+    searches: float
+    input_tokens: float | None
+    output_tokens: float | None
+    flips: list[tuple[str, str, str]] = field(default_factory=list)
+    """Questions on which the two differ most: key, the first run's answer, this one's."""
+
+
+def read_run(path: Path, metric: str) -> Run:
+    """What is compared of a finished evaluation.
+
+    Raises:
+        UserError: it is none, is unfinished, or has no scores.
+    """
+    directory = RunDirectory(path)
+    recipe = directory.read_recipe()
+    if not directory.scores_file.is_file() or not directory.summary_file.is_file():
+        raise UserError(f"{path}: was not finished; resume it, or score what is there with: searchparty score {path}")
+    scores: dict[str, dict[str, list[float]]] = {}
+    texts: dict[str, str] = {}
+    failed = 0
+    for number, row in read_jsonl(directory.scores_file):
+        try:
+            scores.setdefault(str(row["dataset"]), {}).setdefault(str(row["question_key"]), []).append(float(row[metric]))
+            texts.setdefault(str(row["question_key"]), str(row["answer"] or f"({row['problem'] or row['stop_reason']})"))
+            failed += row["stop_reason"] in ("model_failed", "retriever_failed")
+        except (KeyError, TypeError, ValueError) as error:
+            where = f"{directory.scores_file}:{number}"
+            raise UserError(f"{where}: no {metric} ({error!r}); make the file anew: searchparty score {path}") from None
+    if not scores:
+        raise UserError(f"{path}: no question was asked, so there is nothing to compare")
+    behaviour = read_json(directory.summary_file, lambda summary: summary["behaviour"]["all"])
+    environment = read_json(directory.environment_file, dict)
+    setting = {
+        "scorer": str(read_json(directory.summary_file, lambda summary: summary["scorer"])),
+        "retriever": str(environment.get("retriever")),
+        "temperature": str(recipe.sampling.temperature),
+        "max_tokens": str(recipe.sampling.max_tokens),
+        "samples": str(recipe.samples),
+    }
+    tokens = (behaviour["input_tokens"], behaviour["output_tokens"])
+    return Run(str(path), scores, texts, failed, behaviour["searches"], tokens[1], tokens[0], setting)
+
+
+def differences_of_setting(runs: Sequence[Run]) -> list[str]:
+    """One line for each thing that is not equal in all runs."""
+    lines = []
+    for key in runs[0].setting:
+        values = {run.name: run.setting[key] for run in runs}
+        if len(set(values.values())) > 1:
+            lines.append(f"{key} differs: " + "; ".join(f"{name} {value}" for name, value in values.items()))
+    return lines
+
+
+def check_same_questions(runs: Sequence[Run]) -> None:
+    """Raises UserError with a line for each run that lacks questions of another."""
+    every = {key for run in runs for questions in run.scores.values() for key in questions}
+    lines = []
+    for run in runs:
+        missing = sorted(every - {key for questions in run.scores.values() for key in questions})
+        if missing:
+            more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+            lines.append(f"{run.name}: lacks {len(missing)} questions of the others: {', '.join(missing[:SHOWN])}{more}")
+    if lines:
+        raise UserError(*lines, "runs can be compared only over the same questions; run them again over one file")
+
+
+def compare(runs: Sequence[Run], *, flips: int = 0) -> list[Comparison]:
+    """All runs beside the first. The first comparison is the primary one.
+
+    Raises:
+        UserError: they did not ask the same questions.
+    """
+    check_same_questions(runs)
+    first = runs[0]
+    rows = [_against(first, run, flips) for run in runs]
+    others = rows[1:]
+    adjusted = [row.p for row in others[:1]] + holm([row.p for row in others[1:]])
+    return [rows[0], *(replace(row, adjusted_p=p) for row, p in zip(others, adjusted, strict=True))]
+
+
+def _against(first: Run, run: Run, flips: int) -> Comparison:
+    ours = {dataset: run.means(dataset) for dataset in sorted(run.scores)}
+    theirs = {dataset: first.means(dataset) for dataset in sorted(first.scores)}
+    values = {dataset: _ordered(questions) for dataset, questions in ours.items()}
+    paired = {dataset: _ordered(ours[dataset]) - _ordered(theirs[dataset]) for dataset in ours}
+    everything = np.concatenate(list(paired.values()))
+    p, test = _test(first, run, paired)
+    return Comparison(
+        name=run.name,
+        means=_rates(values),
+        differences=_rates(paired),
+        wins=int((everything > 0).sum()),
+        ties=int((everything == 0).sum()),
+        losses=int((everything < 0).sum()),
+        p=p,
+        test=test,
+        adjusted_p=p,
+        detectable=smallest_detectable(paired),
+        failed=run.failed,
+        searches=run.searches,
+        input_tokens=run.input_tokens,
+        output_tokens=run.output_tokens,
+        flips=_flips(first, run, ours, theirs, flips),
+    )
+
+
+def _test(first: Run, run: Run, paired: Mapping[str, FloatArray]) -> tuple[float, str]:
+    values = np.concatenate(list(paired.values()))
+    if len(paired) == 1 and first.samples == run.samples == 1 and set(np.unique(values)) <= {-1.0, 0.0, 1.0}:
+        return mcnemar_exact(int((values > 0).sum()), int((values < 0).sum())), "McNemar"
+    return randomisation_p(paired), "randomisation"
+
+
+def _flips(
+    first: Run, run: Run, ours: Mapping[str, Mapping[str, float]], theirs: Mapping[str, Mapping[str, float]], count: int
+) -> list[tuple[str, str, str]]:
+    differences = {key: ours[dataset][key] - theirs[dataset][key] for dataset, questions in ours.items() for key in questions}
+    chosen = sorted((key for key, value in differences.items() if value), key=lambda key: (-abs(differences[key]), key))
+    return [(key, first.texts[key], run.texts[key]) for key in chosen[:count]]
+
+
+def _ordered(questions: Mapping[str, float]) -> FloatArray:
+    return np.array([value for _, value in sorted(questions.items())])
+
+
+def _rates(values_Q_by_dataset: Mapping[str, FloatArray]) -> dict[str, Rate]:
+    intervals = bootstrap_means(values_Q_by_dataset)
+    means = {dataset: float(values.mean()) for dataset, values in values_Q_by_dataset.items()}
+    ends: dict[str, Interval] = {**intervals.datasets, MACRO: intervals.macro}
+    means[MACRO] = float(np.mean(list(means.values())))
+    return {name: Rate(value, ends[name].low, ends[name].high) for name, value in means.items()}

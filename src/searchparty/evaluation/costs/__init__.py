@@ -1,0 +1,1 @@
+"""What episodes cost: tokens by class, searches and turns, and money by a dated file of prices."""

@@ -1,0 +1,89 @@
+"""Comparing finished evaluations on the command line and as a library call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from searchparty.cli.main import main
+
+QUESTIONS = [{"id": str(number), "question": f"what is {number}?", "golden_answers": ["Paris"]} for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two evaluations of equal scripts over the same questions, one over fewer, one with another scorer."""
+    folder = tmp_path_factory.mktemp("runs")
+    file = folder / "questions.jsonl"
+    file.write_text("".join(json.dumps(row | {"dataset": "some"}) + "\n" for row in QUESTIONS))
+    words = ["eval", "--team", "direct", "--model", "scripted:default", "--questions", str(file)]
+    assert main([*words, "-o", str(folder / "a")]) == 0
+    assert main([*words, "-o", str(folder / "b")]) == 0
+    assert main([*words, "limit=4", "-o", str(folder / "fewer")]) == 0
+    assert main([*words, "scorer=triviaqa", "-o", str(folder / "other")]) == 0
+    change_scores(folder / "b", right=4)
+    return folder
+
+
+def change_scores(run: Path, right: int) -> None:
+    """As if the first so many questions had been answered."""
+    rows = [json.loads(line) for line in (run / "scores.jsonl").read_text().splitlines()]
+    for number, row in enumerate(sorted(rows, key=lambda row: row["question_key"])):
+        row["exact_match"] = float(number < right)
+    (run / "scores.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def compared(capsys: pytest.CaptureFixture[str], *words: str) -> dict:  # type: ignore[type-arg]
+    capsys.readouterr()
+    assert main(["compare", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
+
+
+def test_a_run_beside_itself_differs_by_nothing(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = compared(capsys, str(runs / "a"), str(runs / "a"))["runs"][1]
+    assert row["differences"]["macro"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert (row["wins"], row["ties"], row["losses"], row["p"]) == (0, 6, 0, 1.0)
+
+
+def test_wins_losses_and_the_exact_test_are_by_question(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = compared(capsys, str(runs / "a"), str(runs / "b"), "--flips", "2")["runs"]
+    before = first[0]["means"]["macro"]["value"]
+    row = first[1]
+    assert row["wins"] - row["losses"] == round(6 * (4 / 6 - before))
+    assert row["test"] == "McNemar" and len(row["flips"]) == 2
+    assert row["differences"]["some"]["value"] == pytest.approx(4 / 6 - before)
+
+
+def test_runs_over_other_questions_are_refused_with_what_is_missing_where(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", str(runs / "a"), str(runs / "fewer")]) == 2
+    error = capsys.readouterr().err
+    assert "fewer: lacks 2 questions of the others: some/" in error
+
+
+def test_runs_of_other_settings_are_compared_only_by_force_and_say_so(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(runs / "a"), str(runs / "other")]) == 2
+    assert "scorer differs" in capsys.readouterr().err
+    assert "scorer differs" in compared(capsys, str(runs / "a"), str(runs / "other"), "--force")["differs"][0]
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [(["a"], "at least two"), (["a", "nowhere"], "no run here"), (["a", "b", "--metric", "elo"], "unknown; there are")],
+)
+def test_what_cannot_be_compared_is_one_line(
+    runs: Path, capsys: pytest.CaptureFixture[str], words: list[str], fault: str
+) -> None:
+    assert main(["compare", *(str(runs / word) if len(word) < 8 and "-" not in word else word for word in words)]) == 2
+    assert fault in capsys.readouterr().err
+
+
+def test_an_unfinished_run_is_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in (runs / "a").iterdir():
+        if file.is_file() and file.name != "scores.jsonl":
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    assert main(["compare", str(runs / "a"), str(tmp_path)]) == 2
+    assert "was not finished" in capsys.readouterr().err
