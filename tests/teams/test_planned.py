@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,9 +14,13 @@ from playing import PARIS, FixedRetriever, Lines, cast_for, play_lines, scripted
 from searchparty.episodes.types import AgentEnd, Episode, ExecutorUse, StopReason
 from searchparty.errors import Failure, FailureKind
 from searchparty.models.types import GenerateRequest
+from searchparty.teams.executors.answering import AnswerGenerator
+from searchparty.teams.executors.decomposition import QueryDecompositionSerial
+from searchparty.teams.executors.retrieval import RetrievalAgent
 from searchparty.teams.planned import Planned
 from searchparty.teams.play import play
 from searchparty.teams.registry import make_team
+from searchparty.teams.workflow import Form, Product
 
 ANSWER = "<answer>Paris</answer>"
 TWO = "<question>Where is A?</question>\n<question>Where is B?</question>"
@@ -169,11 +174,39 @@ def test_a_fixed_workflow_needs_no_planner() -> None:
         ({"executors": ["RA"]}, "none that answers"),
         ({"workflow": "DS,AG"}, "missing_prerequisite"),
         ({"workflow": "QDP", "sub_workflow": "QDS"}, "too_deep"),
+        ({"sub_workflow": "AG"}, "give workflow too"),
+        ({"max_sub_questions": 1}, "at least 2"),
+        ({"executors": ["AG", "AG"]}, "twice"),
     ],
 )
 def test_executors_and_workflows_that_are_not_there_are_refused_before_a_run(options: dict[str, Any], fault: str) -> None:
     with pytest.raises(Exception, match=fault):
         make_team(Planned, options)
+
+
+class Reader(AnswerGenerator):
+    form: ClassVar = Form("RE", Product.ANSWER, may_use=(Product.PASSAGES,))
+
+
+class Splitter(QueryDecompositionSerial):
+    form: ClassVar = Form("SP", Product.SUB_QUESTIONS)
+
+
+@dataclass(frozen=True)
+class OwnExecutors(Planned):
+    """A user's team: what is serial, what answers and what the fallback is follow from what its executors declare."""
+
+    executor_classes: ClassVar = (Splitter(), RetrievalAgent(), Reader())
+    executors: tuple[str, ...] = ("SP", "RA", "RE")
+
+
+def test_executors_of_ones_own_bring_their_grammar_their_fallback_and_whether_they_are_serial() -> None:
+    episode = play_lines(OwnExecutors(), lines("SP", "RE", "RA, RE", ag=["<answer>Rome</answer>"]))
+    assert [turn.question for turn in episode.planner_turns] == [PARIS.text, "Where is A?", "Who rules Rome?"]
+    assert episode.planner_turns[0].serial and episode.stop_reason is StopReason.ANSWERED
+    undivided = play_lines(OwnExecutors(), lines("SP", qds=["none"]))
+    assert [use.executor for use in undivided.planner_turns[0].uses] == ["SP", "RA", "RE"]
+    assert play_lines(OwnExecutors(), lines("RA, AG")).planner_turns[0].broken_rule == "unknown_executor"
 
 
 def test_what_is_planned_does_not_depend_on_whose_model_answers_first() -> None:

@@ -72,7 +72,7 @@ def test_a_turn_without_a_workflow_is_unreadable() -> None:
     assert read_workflow(ActionProblem.NO_TAG, FORMS, may_decompose=True).broken_rule is BrokenRule.UNREADABLE
 
 
-@given(st.text(max_size=12000))
+@given(st.lists(st.sampled_from([*NAMES, "AS", "XX"]), max_size=7).map(", ".join) | st.text(max_size=12000))
 def test_whatever_stands_between_the_tags_is_executable_or_named_after_its_rule(content: str) -> None:
     found = read_workflow(Action("workflow", (content,)), FORMS, may_decompose=True)
     if found.broken_rule is None:

@@ -16,7 +16,7 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "recipe", nargs="*", metavar="RECIPE.yaml | key.path=value", help="a recipe file, and overrides of its keys"
     )
-    parser.add_argument("--team", help="direct, rag, chained, hierarchical, or path/to/file.py:ClassName")
+    parser.add_argument("--team", help="direct, rag, chained, hierarchical, planned, or path/to/file.py:ClassName")
     parser.add_argument(
         "--model", help="smollm2, a Hugging Face id, a folder, a GGUF file, http://host:port/v1, scripted:default"
     )

@@ -81,7 +81,7 @@ def workflow_cost(episode: Episode, turn: PlannerTurn, costs: PlannerCosts) -> W
         return WorkflowCost(0.0, 0.0, 0.0)
     worked = [use.executor for use in turn.uses]
     spent = sum(costs.table.get(name, 0.0) for name in worked) if costs.tokens == "table" else _measured(episode, turn, costs)
-    rounds = turn.sub_questions if "QDS" in worked else min(turn.sub_questions, 1)
+    rounds = turn.sub_questions if turn.serial else min(turn.sub_questions, 1)
     return WorkflowCost(min(spent / costs.dearest, 1.0), min(rounds / TURNS_AT_MOST, 1.0), float("RA" in worked))
 
 

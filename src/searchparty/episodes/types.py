@@ -200,6 +200,8 @@ class PlannerTurn:
     """The executors that worked, in order."""
     sub_questions: int = 0
     """Sub-questions that a decomposition gave; 0 without one."""
+    serial: bool = False
+    """Whether they were answered one after another."""
     answer: str | None = None
     """The answer to this question that the workflow came to; None if it came to none."""
 

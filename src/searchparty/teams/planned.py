@@ -17,11 +17,11 @@ from searchparty.teams.actions import Action, ActionProblem
 from searchparty.teams.agent import Agent, EpisodeStopped
 from searchparty.teams.executors.answering import AnswerGenerator, AnswerSummarization
 from searchparty.teams.executors.base import Desk, Executor, Task
-from searchparty.teams.executors.decomposition import QueryDecompositionParallel, QueryDecompositionSerial, filled_in
+from searchparty.teams.executors.decomposition import FEWEST, QueryDecompositionParallel, QueryDecompositionSerial, filled_in
 from searchparty.teams.executors.retrieval import DocumentSelector, QueryRewriter, RetrievalAgent
 from searchparty.teams.rounds import Path, Rounds
 from searchparty.teams.team import Team
-from searchparty.teams.workflow import Form, Product, Workflow, broken_rule, read_workflow
+from searchparty.teams.workflow import Form, Product, Workflow, broken_rule, read_workflow, well_formed
 from searchparty.teams.workspace import Workspace
 
 EXECUTORS: tuple[Executor, ...] = (
@@ -78,8 +78,15 @@ class Planned(Team):
         for name in self.executors:
             if name not in known:
                 raise ValueError(f"executors names {name}; there are: {', '.join(known)}")
-        if not any(one.form.makes is Product.ANSWER for one in self._enabled):
+        if twice := [name for place, name in enumerate(self.executors) if name in self.executors[:place]]:
+            raise ValueError(f"executors names {twice[0]} twice; name each once")
+        if not well_formed(self._forms, may_decompose=False):
             raise ValueError("executors has none that answers; add AG")
+        decomposes = any(one.form.makes is Product.SUB_QUESTIONS for one in self._enabled)
+        if decomposes and self.max_sub_questions < FEWEST:
+            raise ValueError(f"max_sub_questions is {self.max_sub_questions}, a decomposition has at least {FEWEST}")
+        if self.sub_workflow is not None and self.workflow is None:
+            raise ValueError("sub_workflow answers the sub-questions of a fixed workflow; give workflow too, or remove it")
         for option, text, deep in (("workflow", self.workflow, False), ("sub_workflow", self.sub_workflow, True)):
             rule = None if text is None else broken_rule(_names(text), self._forms, may_decompose=not deep)
             if rule is not None:
@@ -95,8 +102,10 @@ class Planned(Team):
 
     @cached_property
     def fallback_workflow(self) -> tuple[str, ...]:
-        """What answers a question whose decomposition failed."""
-        return ("RA", "AG") if "RA" in self.executors else ("AG",)
+        """What answers a question whose decomposition failed: the shortest workflow that retrieves, else the shortest."""
+        possible = well_formed(self._forms, may_decompose=False)
+        retrieving = {form.abbreviation for form in self._forms if form.makes is Product.PASSAGES}
+        return next((names for names in possible if retrieving.intersection(names)), possible[0])
 
     async def run(self, question: Question, workspace: Workspace) -> Agent:
         """Plan and carry out, until the question's own answer is there."""
@@ -148,13 +157,13 @@ class Planned(Team):
             if executor.form.makes is not Product.SUB_QUESTIONS:
                 continue
             if task.sub_questions:
-                await self._divide(task, desk, serial=name == "QDS")
+                await self._divide(task, desk, serial=executor.serial)
             else:
                 await self._carry_out(self.fallback_workflow, task, desk)
 
     async def _divide(self, task: Task, desk: Desk, *, serial: bool) -> None:
         """Answer the sub-questions and sum up."""
-        task.record.sub_questions = len(task.sub_questions)
+        task.record.sub_questions, task.record.serial = len(task.sub_questions), serial
         if serial:
             for number, text in enumerate(task.sub_questions):
                 own = filled_in(text, task.sub_answers)

@@ -83,9 +83,7 @@ def spending_of(episode: Episode) -> Spending:
     """What a whole episode used."""
     spent = _of_agents(episode.agents)
     spent.searches = sum(retrieval.failure is None for retrieval in episode.retrievals)
-    spent.turns = 1 + sum(
-        turn.sub_questions if "QDS" in turn.executors else int(turn.sub_questions > 0) for turn in episode.planner_turns
-    )
+    spent.turns = 1 + sum(turn.sub_questions if turn.serial else int(turn.sub_questions > 0) for turn in episode.planner_turns)
     spent.seconds = episode.seconds
     return spent
 

@@ -67,6 +67,8 @@ class Executor(ABC):
     """One line for the planner: what it does."""
     fallback: ClassVar[str]
     """One line for people: what is used in place of its work if its turn is not usable."""
+    serial: ClassVar[bool] = False
+    """For a decomposition: whether its sub-questions are answered one after another, earlier answers filled in."""
     role: ClassVar[str | None]
     """The role of its agent; None for an executor that is no model."""
     tags: ClassVar[tuple[str, ...]] = ()

@@ -21,7 +21,6 @@ class _Decomposition(Executor):
     tags: ClassVar = ("question",)
     fallback: ClassVar = "the question is answered undecomposed, by the team's fallback workflow"
     turns: ClassVar = {"question": ("question", "max_sub_questions")}
-    serial: ClassVar[bool]
 
     async def work(self, task: Task, desk: Desk) -> None:
         """Set the sub-questions. None are set if their number or their references are not usable."""
@@ -55,7 +54,6 @@ class QueryDecompositionParallel(_Decomposition):
     purpose: ClassVar = "split the question into independent sub-questions"
     role: ClassVar = "qdp"
     prompt: ClassVar = "qdp"
-    serial: ClassVar = False
 
 
 def references_hold(sub_questions: tuple[str, ...], *, serial: bool) -> bool:
