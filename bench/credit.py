@@ -1,4 +1,4 @@
-"""Speed of credit: a batch of made-up episodes of the hierarchical team, for every ready-made plan.
+"""Speed of credit: a batch of made-up episodes of the hierarchical team, for every ready-made plan with its roles.
 
     python bench/credit.py [--questions 400] [--tokens 500] [--candidates 5]
 
@@ -26,6 +26,7 @@ from searchparty.episodes.types import AgentEnd, Call, Episode, Retrieval, Span,
 from searchparty.evaluation.scoring import CandidateScore
 
 SAMPLES, SEARCHERS = 5, 3
+ROLES = {"leader", "searcher", "answerer"}
 PASSES = 5
 ACTION_TOKENS = 60
 
@@ -75,7 +76,8 @@ def main() -> None:
     ]
     sequences = [sequence for episode in episodes for sequence in token_sequences(episode)]
     teacher = {
-        sequence.key: sequence.old_logprobs_T - np.float32(0.1) for sequence in sequences_to_score(episodes, MULTIAGENT_OPD)
+        sequence.key: sequence.old_logprobs_T - np.float32(0.1)
+        for sequence in sequences_to_score(episodes, MULTIAGENT_OPD, lambda role: role.needs_teacher)
     }
     evidence = Evidence(
         candidates={
@@ -94,7 +96,7 @@ def main() -> None:
     tokens = sum(len(sequence.ids_T) for sequence in sequences)
     print(f"{len(episodes)} episodes, {transcripts} transcripts, {len(sequences)} sequences, {tokens / 1e6:.1f} million tokens")
     for name, plan in plans.items():
-        if name == "chained-rl":
+        if set(plan.roles) != ROLES:
             continue
         seconds = []
         for _ in range(PASSES):

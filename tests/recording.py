@@ -13,7 +13,7 @@ import numpy as np
 from playing import PARIS, good_lines, play_lines
 from searchparty.credit.assign import assign_credit
 from searchparty.credit.evidence import Evidence
-from searchparty.credit.gathering import needs_reference, sequences_to_score
+from searchparty.credit.gathering import sequences_to_score
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.plans import CHAINED_RL, MULTIAGENT_OPD
 from searchparty.credit.sequences import last_turn_taken
@@ -73,11 +73,11 @@ def credited(episodes: Sequence[Episode], plan: CreditPlan, step: int = 1, **mor
     draw = np.random.default_rng(step)
     teacher = {
         one.key: Scored(one.ids_T, np.where(one.trainable_T, -draw.exponential(size=len(one.ids_T)), 0).astype(np.float32))
-        for one in sequences_to_score(episodes, plan)
+        for one in sequences_to_score(episodes, plan, lambda role: role.needs_teacher)
     }
     reference = {
         one.key: Scored(one.ids_T, np.where(one.trainable_T, -draw.exponential(size=len(one.ids_T)), 0).astype(np.float32))
-        for one in sequences_to_score(episodes, plan, needs_reference)
+        for one in sequences_to_score(episodes, plan, lambda role: role.needs_reference)
     }
     evidence = Evidence(
         {one.key: one.candidates for one in scored},

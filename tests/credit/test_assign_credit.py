@@ -58,11 +58,13 @@ def test_signals_come_in_the_order_of_episodes_agents_and_candidates() -> None:
 
 
 def test_the_teacher_is_asked_for_the_roles_that_need_it_and_no_others() -> None:
-    assert sequences_to_score([chained()], CHAINED_RL) == []
+    assert sequences_to_score([chained()], CHAINED_RL, lambda role: role.needs_teacher) == []
     searcher_alone = CreditPlan(
         roles={**CHAINED_RL.roles, "searcher": RoleCredit.model_validate({"estimator": "distillation"})}
     )
-    assert [one.key.agent for one in sequences_to_score([chained()], searcher_alone)] == ["searcher.1"]
+    assert [one.key.agent for one in sequences_to_score([chained()], searcher_alone, lambda role: role.needs_teacher)] == [
+        "searcher.1"
+    ]
 
 
 def test_a_teacher_that_scored_another_number_of_tokens_is_refused() -> None:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from searchparty.credit.assign import assign_credit
 from searchparty.credit.estimators.base import Sample
 from searchparty.credit.estimators.gae import GeneralisedAdvantage
-from searchparty.credit.gathering import needs_reference, sequences_to_score
+from searchparty.credit.gathering import sequences_to_score
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.reward_mix import Reward
 from searchparty.credit.rewards import reference_penalty
@@ -121,7 +121,7 @@ def test_the_reference_is_asked_only_about_roles_that_are_held_near_it_and_its_s
         }
     )
     episode = chained(answers=[RIGHT])
-    asked = sequences_to_score([episode], plan, needs_reference)
+    asked = sequences_to_score([episode], plan, lambda role: role.needs_reference)
     assert {one.role for one in asked} == {"searcher"}
     reference = {one.key: np.where(one.trainable_T, -2.0, 0).astype(np.float32) for one in asked}
     values = {one.key: np.zeros(len(one.ids_T), np.float32) for one in token_sequences(episode)}

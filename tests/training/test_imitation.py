@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from training_factories import Notes, eval_stage, metrics, recipe, run, sft_stage, start, wait_for
+from training_factories import Notes, eval_stage, kill_at, metrics, recipe, run, sft_stage, start
 
 from searchparty.cli.main import main
 from searchparty.errors import UserError
@@ -48,10 +47,7 @@ def test_what_was_imitated_can_be_evaluated(uninterrupted: Path) -> None:
 
 def test_a_killed_stage_resumed_equals_an_uninterrupted_one(made: TrainRecipe, uninterrupted: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    killed = start(made, folder)
-    wait_for(lambda: (folder / "stages/start/checkpoints/step-000020").is_dir(), killed)
-    killed.send_signal(signal.SIGKILL)
-    assert killed.wait() == -signal.SIGKILL
+    kill_at(start(made, folder), folder, "start", 20)
     run(made, folder, resume=True)
     assert metrics(folder) == metrics(uninterrupted)
     assert model_of(folder) == model_of(uninterrupted)
@@ -104,7 +100,7 @@ def test_ids_of_another_tokenizer_are_refused_with_the_turn_that_shows_it(world:
                 span["ids"] = [(number + 40) % 300 for number in span["ids"]]
     foreign.write_text(json.dumps(episode) + "\n")
     with pytest.raises(UserError, match=r"searcher\.1: its token ids do not read as the text"):
-        run(from_records(world, foreign), tmp_path / "run")
+        run(from_records(world, foreign, limit=12), tmp_path / "run")
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
-from training_factories import episode_ids, eval_stage, metrics, recipe, run, sft_stage, small_stage, start, wait_for
+from training_factories import (
+    assert_equal_runs,
+    eval_stage,
+    kill_at,
+    metrics,
+    recipe,
+    run,
+    sft_stage,
+    small_stage,
+    start,
+)
 
 from searchparty.errors import UserError
 from searchparty.training.audit import audit_run
@@ -54,24 +62,13 @@ def uninterrupted(made: TrainRecipe, tmp_path_factory: pytest.TempPathFactory) -
     return folder
 
 
-def masters(folder: Path) -> dict[str, Any]:
-    return load_file(folder / "stages/planner/checkpoints/step-000003/masters.safetensors")
-
-
 def test_planner_and_critic_killed_and_resumed_equal_an_uninterrupted_run(
     made: TrainRecipe, uninterrupted: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    first = start(made, folder)
-    wait_for(lambda: (folder / "stages/planner/checkpoints/step-000002").is_dir(), first)
-    first.send_signal(signal.SIGKILL)
-    first.wait()
+    kill_at(start(made, folder), folder, "planner", 2)
     run(made, folder, resume=True)
-    assert metrics(folder) == metrics(uninterrupted)
-    assert episode_ids(folder) == episode_ids(uninterrupted)
-    ours, theirs = masters(folder), masters(uninterrupted)
-    assert ours.keys() == theirs.keys()
-    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+    assert_equal_runs(folder, uninterrupted, "planner")
 
 
 def test_every_signal_is_one_planner_turn_and_the_audit_proves_it(uninterrupted: Path) -> None:

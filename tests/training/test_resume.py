@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from training_factories import Notes, episode_ids, metrics, opd_stage, recipe, run, small_stage, start, wait_for
+from training_factories import (
+    Notes,
+    episode_ids,
+    kill_at,
+    metrics,
+    opd_stage,
+    recipe,
+    run,
+    small_stage,
+    start,
+)
 
 from searchparty.errors import UserError
 from searchparty.retrieval.bm25 import BM25Index
@@ -40,15 +49,9 @@ def test_a_run_killed_in_both_stages_and_resumed_equals_an_uninterrupted_one(
     made: TrainRecipe, uninterrupted: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    first = start(made, folder)
-    wait_for(lambda: (folder / "stages/teacher/checkpoints/step-000001").is_dir(), first)
-    first.send_signal(signal.SIGKILL)
-    first.wait()
-    second = start(made, folder, "--resume")
+    kill_at(start(made, folder), folder, "teacher", 1)
     # In the student's third step: its first checkpoint is that of step 2.
-    wait_for(lambda: (folder / "stages/student/checkpoints/step-000002").is_dir(), second)
-    second.send_signal(signal.SIGKILL)
-    second.wait()
+    kill_at(start(made, folder, "--resume"), folder, "student", 2)
     third = start(made, folder, "--resume")
     errors = third.communicate()[1].decode()
     assert third.returncode == 0, errors

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
+from safetensors.numpy import load_file
 
 from searchparty.config.load import dump_recipe, merged, parse_recipe
 from searchparty.training.listening import SilentTrainListener
@@ -121,3 +124,24 @@ def wait_for(condition, process: subprocess.Popen[bytes]) -> None:  # type: igno
     while not condition():
         assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
         time.sleep(0.01)
+
+
+def kill_at(process: subprocess.Popen[bytes], folder: Path, stage: str, step: int) -> None:
+    """Kill a started run once the step's checkpoint is there."""
+    wait_for(lambda: (folder / f"stages/{stage}/checkpoints/step-{step:06d}").is_dir(), process)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+def masters(folder: Path, stage: str, step: int = 3) -> dict[str, np.ndarray]:
+    return load_file(folder / f"stages/{stage}/checkpoints/step-{step:06d}/masters.safetensors")
+
+
+def assert_equal_runs(folder: Path, other: Path, *stages: str) -> None:
+    """Metrics, sampled ids and, after step 3 of the stages, every weight are the same."""
+    assert metrics(folder) == metrics(other)
+    assert episode_ids(folder) == episode_ids(other)
+    for stage in stages:
+        ours, theirs = masters(folder, stage), masters(other, stage)
+        assert ours.keys() == theirs.keys()
+        assert all(np.array_equal(ours[name], theirs[name]) for name in ours)

@@ -20,30 +20,10 @@ def run(options: argparse.Namespace) -> int:
     import orjson
 
     from searchparty.cli.console import make_console
-    from searchparty.errors import UserError
-    from searchparty.evaluation.costs.by_workflow import by_workflow, costed, workflow_table
-    from searchparty.evaluation.costs.prices import check_prices, load_prices
-    from searchparty.evaluation.run_directory import RunDirectory
-    from searchparty.evaluation.scorers import scorer_named
-    from searchparty.evaluation.scoring import score_episode
+    from searchparty.evaluation.costs.by_workflow import by_workflow, workflow_table
+    from searchparty.evaluation.costs.reading import read_costs
 
-    directory = RunDirectory(options.run_directory)
-    recipe = directory.read_recipe()
-    path: Path | None = options.prices or recipe.prices
-    prices = None if path is None else load_prices(path)
-    golden = {question.key: question.golden_answers for question in directory.read_questions()}
-    scorer = scorer_named(recipe.scorer)
-    models: set[str] = set()
-
-    def both(episode):  # type: ignore[no-untyped-def]
-        models.update(transcript.model for transcript in episode.agents)
-        return costed(episode, prices), score_episode(episode, golden[episode.question_key], scorer)
-
-    pairs = list(directory.latest(both).values())
-    if not pairs:
-        raise UserError(f"{options.run_directory}: no episode was recorded yet; run or resume it first")
-    if prices is not None and path is not None:
-        check_prices(prices, sorted(models), path)
+    pairs, prices = read_costs(options.run_directory, options.prices)
     rows = by_workflow(pairs)
     if options.json:
         for row in rows:
@@ -51,7 +31,5 @@ def run(options: argparse.Namespace) -> int:
         return 0
     console = make_console()
     console.print(workflow_table(rows))
-    console.print(
-        "no prices: give --prices FILE for USD" if prices is None else f"prices of {prices.dated} ({prices.source}), {path}"
-    )
+    console.print("no prices: give --prices FILE for USD" if prices is None else f"prices of {prices.dated}, {prices.source}")
     return 0

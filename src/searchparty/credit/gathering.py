@@ -52,29 +52,17 @@ def says_something(episode: Episode) -> bool:
     return not episode.stop_reason.is_service_failure and episode.stop_reason is not StopReason.TEAM_ERROR
 
 
-def needs_teacher(role: RoleCredit) -> bool:
-    """Whether a teacher must score the role's sequences."""
-    return role.needs_teacher
-
-
-def needs_reference(role: RoleCredit) -> bool:
-    """Whether a reference must."""
-    return role.needs_reference
-
-
-def needs_values(role: RoleCredit) -> bool:
-    """Whether a critic must value the role's tokens."""
-    return role.needs_values
-
-
 def sequences_to_score(
     episodes: Iterable[Episode],
     plan: CreditPlan,
-    needed: Callable[[RoleCredit], bool] = needs_teacher,
+    needed: Callable[[RoleCredit], bool],
     *,
     logprobs_required: bool = True,
 ) -> list[TokenSequence]:
-    """The sequences that a model must score before credit can be assigned. Raises as `agent_sequences` does."""
+    """The sequences that a model must score before credit can be assigned: those of roles for which `needed` says so.
+
+    `lambda role: role.needs_teacher`, and likewise for a reference and for a critic. Raises as `agent_sequences` does.
+    """
     return [
         sequence
         for episode in episodes

@@ -5,9 +5,8 @@ Knows spans and nothing of rewards. Axis suffix `_T`: tokens of one sequence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -56,32 +55,20 @@ def agent_sequences(episode: Episode, transcript: Transcript, *, logprobs_requir
     call = candidates[0].call
     assert call is not None
     ids, trainable, logprobs, ends = _side_by_side([*history, *candidates], where, logprobs_required)
-    shared, first_end = ends[len(history)], ends[len(history) + 1]
-    key = SequenceKey(episode.question_key, episode.sample, transcript.agent, 0)
-    trained = trainable[:first_end].nonzero()[0]
-    first = TokenSequence(key, transcript.role, call, ids[:first_end], trainable[:first_end], logprobs[:first_end], trained)
-    return [first, *_others(first, shared, ids, logprobs, ends[len(history) + 1 :])]
-
-
-def _others(
-    first: TokenSequence, shared: int, ids: IntArray, logprobs: FloatArray, ends: Sequence[int]
-) -> Iterator[TokenSequence]:
-    """The further candidates, which lie between `ends` and follow the first `shared` tokens of the first."""
-    for number, (start, end) in enumerate(pairwise(ends), start=1):
-        length = shared + end - start
-        ids_T = np.empty(length, dtype=np.int32)
-        ids_T[:shared], ids_T[shared:] = ids[:shared], ids[start:end]
-        trainable_T, old_logprobs_T = np.zeros(length, dtype=np.bool_), np.zeros(length, dtype=np.float32)
-        trainable_T[shared:], old_logprobs_T[shared:] = True, logprobs[start:end]
-        yield TokenSequence(
-            first.key._replace(candidate=number),
-            first.role,
-            first.call,
-            ids_T,
-            trainable_T,
-            old_logprobs_T,
-            np.arange(shared, length),
-        )
+    shared = ends[len(history)]
+    sequences = []
+    for number in range(len(candidates)):
+        own = slice(ends[len(history) + number], ends[len(history) + number + 1])
+        if number == 0:
+            ids_T, trainable_T, old_logprobs_T = ids[: own.stop], trainable[: own.stop], logprobs[: own.stop]
+        else:
+            ids_T = np.concatenate([ids[:shared], ids[own]])
+            trainable_T, old_logprobs_T = np.zeros(len(ids_T), dtype=np.bool_), np.zeros(len(ids_T), dtype=np.float32)
+            trainable_T[shared:], old_logprobs_T[shared:] = trainable[own], logprobs[own]
+        key = SequenceKey(episode.question_key, episode.sample, transcript.agent, number)
+        trained = trainable_T.nonzero()[0]
+        sequences.append(TokenSequence(key, transcript.role, call, ids_T, trainable_T, old_logprobs_T, trained))
+    return sequences
 
 
 def token_sequences(episode: Episode, *, logprobs_required: bool = True) -> list[TokenSequence]:
@@ -101,20 +88,16 @@ def last_turn_taken(transcript: Transcript) -> list[Span]:
 
 def _split(transcript: Transcript, where: str) -> tuple[list[Span], list[Span]]:
     """The spans that all candidates of the last turn follow, and those candidates."""
-    spans = transcript.spans
-    place = last = next((place for place in reversed(range(len(spans))) if spans[place].kind is SpanKind.ACTION), -1)
-    if last < 0:
+    candidates = last_turn_taken(transcript)
+    if not candidates:
         return [], []
-    call = spans[last].call
-    while place > 0 and spans[place - 1].kind is SpanKind.ACTION and spans[place - 1].call == call:
-        place -= 1
-    history, candidates = spans[:place], spans[place : last + 1]
-    if [span.candidate for span in candidates] != list(range(len(candidates))):
-        raise ValueError(f"{where}: the candidates of call {call} do not stand side by side from 0 on")
+    first = [span is candidates[0] for span in transcript.spans].index(True)
+    history = transcript.spans[:first]
+    side_by_side = transcript.spans[first : first + len(candidates)]
+    if [span.candidate for span in side_by_side] != list(range(len(candidates))):
+        raise ValueError(f"{where}: the candidates of call {candidates[0].call} do not stand side by side from 0 on")
     if any(span.candidate for span in history):
         raise ValueError(f"{where}: a call that is not the last has several candidates")
-    if any(span.call == call for span in history):
-        raise ValueError(f"{where}: the candidates of call {call} do not stand side by side from 0 on")
     return history, candidates
 
 
@@ -126,27 +109,22 @@ def _side_by_side(
     ids: list[int] = []
     recorded: list[float] = []
     ends = [0]
-    sampled = []
     for span in spans:
         if span.ids is None:
             raise UserError(
                 f"{where}: is not token-exact, so nothing can be trained on it; play the role with a model that exchanges "
                 "token ids"
             )
-        start = len(ids)
         ids += span.ids
         ends.append(len(ids))
-        if span.kind is SpanKind.ACTION:
-            sampled.append(slice(start, len(ids)))
-            if logprobs_required:
-                recorded += _recorded_logprobs(span, len(span.ids), where)
+        if logprobs_required and span.kind is SpanKind.ACTION:
+            recorded += _recorded_logprobs(span, len(span.ids), where)
     trainable, logprobs = np.zeros(len(ids), dtype=np.bool_), np.zeros(len(ids), dtype=np.float32)
-    recorded_N, taken = np.fromiter(recorded, np.float32, len(recorded)), 0
-    for part in sampled:
-        trainable[part] = True
-        if logprobs_required:
-            before, taken = taken, taken + part.stop - part.start
-            logprobs[part] = recorded_N[before:taken]
+    for span, start, end in zip(spans, ends[:-1], ends[1:], strict=True):
+        if span.kind is SpanKind.ACTION:
+            trainable[start:end] = True
+    if logprobs_required:
+        logprobs[trainable.nonzero()[0]] = np.fromiter(recorded, np.float32, len(recorded))
     return np.fromiter(ids, np.int32, len(ids)), trainable, logprobs, ends
 
 

@@ -37,6 +37,8 @@ class ActionProblem(StrEnum):
     """Something other than white space follows the action, or stands between the parts of one."""
     NOT_ALLOWED_NOW = "not_allowed_now"
     """A tag that the role may not use in this turn, such as a search after it was told to report."""
+    CONTEXT_FULL = "context_full"
+    """There was no turn: the history leaves no room in the model's window."""
     BAD_CONTENT = "bad_content"
     """The content does not have the form that the tag asks for, such as a report number that does not exist."""
 

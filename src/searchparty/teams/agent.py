@@ -107,6 +107,18 @@ class Agent:
         self.transcript.problem = str(action) if isinstance(action, ActionProblem) else None
         return action
 
+    async def try_to_act(self, *allowed: str) -> Action | ActionProblem:
+        """As `act` with one candidate, but a history that leaves no room is a problem like any other.
+
+        For agents without which the team can go on.
+        """
+        try:
+            return await self.act(*allowed)
+        except EpisodeStopped as stop:
+            if stop.reason is not StopReason.CONTEXT_FULL:
+                raise
+            return ActionProblem.CONTEXT_FULL
+
     async def act_freely(self) -> str:
         """Let the model take one turn without tags and return its text."""
         return (await self._sample(1, ()))[0].text

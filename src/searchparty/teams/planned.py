@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from searchparty.episodes.types import AgentEnd, PlannerTurn, StopReason
 from searchparty.questions.types import Question
-from searchparty.teams.actions import Action, ActionProblem
+from searchparty.teams.actions import ActionProblem
 from searchparty.teams.agent import Agent, EpisodeStopped
 from searchparty.teams.executors.answering import AnswerGenerator, AnswerSummarization
 from searchparty.teams.executors.base import Desk, Executor, Task
@@ -140,13 +140,13 @@ class Planned(Team):
         record = PlannerTurn(planner.name, question, [])
         desk.workspace.planner_turns.append(record)
         planner.tell("question", question=question, executors=self._menu())
-        action = await _turn(planner, is_final)
+        action = await (planner.act("workflow") if is_final else planner.try_to_act("workflow"))
         workflow = read_workflow(action, self._forms, may_decompose=len(path) < self.max_depth)
-        if isinstance(action, ActionProblem) or workflow.broken_rule is not None:
+        if workflow.broken_rule is None:
+            planner.finish(AgentEnd.FINISHED)
+        elif action is not ActionProblem.CONTEXT_FULL:
             problem = action if isinstance(action, ActionProblem) else ActionProblem.BAD_CONTENT
             planner.finish(AgentEnd.INVALID_ACTION, problem)
-        else:
-            planner.finish(AgentEnd.FINISHED)
         return Task(question, path, record, planner, question, is_final), workflow
 
     async def _carry_out(self, names: Sequence[str], task: Task, desk: Desk) -> None:
@@ -179,16 +179,6 @@ class Planned(Team):
     def _menu(self) -> str:
         """The enabled executors, a line each, for the planner to read."""
         return "\n".join(f"{one.form.abbreviation}: {one.purpose}" for one in self._enabled)
-
-
-async def _turn(planner: Agent, is_final: bool) -> Action | ActionProblem:
-    """The planner's one turn. Below the episode's own question, a history that does not fit is a problem like any other."""
-    try:
-        return await planner.act("workflow")
-    except EpisodeStopped as stop:
-        if is_final or stop.reason is not StopReason.CONTEXT_FULL:
-            raise
-        return ActionProblem.BAD_CONTENT
 
 
 def _names(workflow: str) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ class LearnerSpec(Strict):
 class CriticSpec(Strict):
     """The value model of a stage in which a role learns with `gae`. It is trained beside the policy and saved with it."""
 
-    model: ModelChoice | None = None
+    model: TrainedModel | None = None
     """None puts one number on the policy's own trunk, which the value loss then shapes too. A model, named as a policy is and
     with its tokenizer, becomes a critic of its own: the paper's actor and critic, at twice the memory."""
     learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-5
@@ -242,7 +242,7 @@ class RLStage(PlayedStage):
     judge: JudgeSpec | None = None
     critic: CriticSpec | None = None
     """For plans with a role that learns with `gae`; `{}` takes a value head on the policy with the values above."""
-    reference: ModelChoice | None = None
+    reference: TrainedModel | None = None
     """The frozen model that `reference_kl` of a plan holds the policy near, most often what the policy started as."""
     steps: Positive
     """Updates of the policy."""

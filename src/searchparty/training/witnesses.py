@@ -12,7 +12,7 @@ import numpy as np
 
 from searchparty.credit.evidence import Evidence
 from searchparty.credit.findings import Finding
-from searchparty.credit.gathering import needs_reference, needs_teacher, needs_values, sequences_to_score
+from searchparty.credit.gathering import sequences_to_score
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.types import FloatArray, SequenceKey
 from searchparty.episodes.types import Episode
@@ -81,10 +81,12 @@ class Witnesses:
         teacher, reference = dict[SequenceKey, Scored](), dict[SequenceKey, Scored]()
         failures: list[str] = []
         if self.teacher is not None:
-            teacher, unscored = await self.teacher.score(sequences_to_score(episodes, plan, needs_teacher))
+            teacher, unscored = await self.teacher.score(sequences_to_score(episodes, plan, lambda role: role.needs_teacher))
             failures += unscored
         if self.reference is not None:
-            reference, unscored = await self.reference.score(sequences_to_score(episodes, plan, needs_reference))
+            reference, unscored = await self.reference.score(
+                sequences_to_score(episodes, plan, lambda role: role.needs_reference)
+            )
             failures += [f"reference: {line}" for line in unscored]
         judgement = Judgement({}, []) if self.judge is None else await self.judge.score(episodes, seed)
         return Testimony(
@@ -100,7 +102,7 @@ class Witnesses:
         """The critic's values of every sequence that has something to train."""
         if not plan.needs_values:
             return {}
-        sequences = [one for one in sequences_to_score(episodes, plan, needs_values) if len(one.trained)]
+        sequences = [one for one in sequences_to_score(episodes, plan, lambda role: role.needs_values) if len(one.trained)]
         values = dict(zip([one.key for one in sequences], self.learner.values(sequences), strict=True))
         if broken := [key for key, values_T in values.items() if not np.isfinite(values_T).all()]:
             raise NonFinite("value", broken)

@@ -26,7 +26,7 @@ class _Answering(Executor):
         except EpisodeStopped as stop:
             if task.is_final or stop.reason is not StopReason.CONTEXT_FULL:
                 raise
-            self.note(task, agent, ActionProblem.BAD_CONTENT)
+            self.note(task, agent, ActionProblem.CONTEXT_FULL)
             return
         first = read_answers(agent.transcript)[0]
         task.record.answer = first.content if isinstance(first, Action) else None

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from searchparty.episodes.types import AgentEnd, ExecutorUse, PlannerTurn, StopReason
+from searchparty.episodes.types import AgentEnd, ExecutorUse, PlannerTurn
 from searchparty.retrieval.types import Hit
-from searchparty.teams.actions import Action, ActionProblem
-from searchparty.teams.agent import Agent, EpisodeStopped
+from searchparty.teams.actions import ActionProblem
+from searchparty.teams.agent import Agent
 from searchparty.teams.rounds import Path, Rounds
 from searchparty.teams.workflow import Form
 from searchparty.teams.workspace import Workspace
@@ -89,16 +89,6 @@ class Executor(ABC):
             task.search_wanted = False
             task.hits = await desk.workspace.search(task.query, desk.passages, agent)
         return agent
-
-    async def act(self, agent: Agent) -> Action | ActionProblem:
-        """The agent's one turn. A history that no longer fits the model is a problem like any other."""
-        try:
-            action = await agent.act(*self.tags)
-        except EpisodeStopped as stop:
-            if stop.reason is not StopReason.CONTEXT_FULL:
-                raise
-            return ActionProblem.BAD_CONTENT
-        return action
 
     def note(self, task: Task, agent: Agent, problem: ActionProblem | None) -> None:
         """Write down how the executor's turn ended."""

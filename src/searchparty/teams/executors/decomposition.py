@@ -26,7 +26,7 @@ class _Decomposition(Executor):
         """Set the sub-questions. None are set if their number or their references are not usable."""
         agent = await self.begin(task, desk)
         agent.tell("question", question=task.question, max_sub_questions=str(desk.max_sub_questions))
-        action = await self.act(agent)
+        action = await agent.try_to_act(*self.tags)
         problem: ActionProblem | None = action if isinstance(action, ActionProblem) else None
         if not isinstance(action, ActionProblem):
             count = len(action.contents)

@@ -27,7 +27,7 @@ class QueryRewriter(Executor):
         """Set the query."""
         agent = await self.begin(task, desk)
         agent.tell("question", question=task.question)
-        action = await self.act(agent)
+        action = await agent.try_to_act(*self.tags)
         if isinstance(action, Action):
             task.query = action.content
         self.note(task, agent, action if isinstance(action, ActionProblem) else None)
@@ -63,7 +63,7 @@ class DocumentSelector(Executor):
         agent = await self.begin(task, desk)
         hits = task.hits or []
         agent.tell("passages", passages=format_passages(hits, desk.passage_characters), question=task.question)
-        action = await self.act(agent)
+        action = await agent.try_to_act(*self.tags)
         problem = action if isinstance(action, ActionProblem) else None
         if isinstance(action, Action):
             numbers = chosen_numbers(action.content)
