@@ -41,6 +41,11 @@ def seen(episode: Episode, agent: str) -> str:
     return "\n".join(span.text for span in episode.transcript(agent).spans if span.kind == "observation")
 
 
+def seen_in_all(episode: Episode, agent: str) -> str:
+    """What an agent was told, its prompt with it."""
+    return "\n".join(span.text for span in episode.transcript(agent).spans if span.kind != "action")
+
+
 def roles(episode: Episode) -> list[str]:
     return [transcript.agent for transcript in episode.agents]
 
@@ -232,3 +237,10 @@ def test_what_is_planned_does_not_depend_on_whose_model_answers_first() -> None:
 
     for seed in range(12):
         assert record(None, seed) == record(random.Random(seed), seed) == record(random.Random(seed + 99), seed)
+
+
+def test_a_planner_is_offered_only_what_may_be_chosen_at_its_depth() -> None:
+    episode = play_lines(Planned(executors=("QDS", "RA", "AG")), lines("QDS", "RA, AG", "AG"))
+    menus = [seen_in_all(episode, planner).rsplit("Executors:")[-1] for planner in ("planner.1", "planner.2")]
+    assert ["QDS: " in menu for menu in menus] == [True, False]
+    assert all("RA: " in menu and "QR: " not in menu for menu in menus)

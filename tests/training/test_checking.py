@@ -14,6 +14,12 @@ from searchparty.errors import UserError
 from searchparty.tiny import shipped_model
 from searchparty.training.checking import check_recipe
 
+ANSWERER_ALONE = {
+    "roles": {
+        "searcher": {"estimator": {"name": "none"}},
+        "answerer": {"estimator": {"name": "group-relative", "compare": "candidates"}, "rewards": {"exact_match": 1.0}},
+    }
+}
 AMONG_EPISODES = {"estimator": {"name": "group-relative", "compare": "episodes"}, "rewards": {"team_result": 1.0}}
 
 
@@ -121,6 +127,13 @@ def test_a_reference_to_a_stage_that_makes_no_model_before_is_refused(world: Pat
         later=rl_stage(world),
     )
     assert lines == [f"stages.student: teacher: no earlier stage named {name} makes a model; earlier ones that do: first"]
+
+
+def test_a_role_may_be_played_by_what_an_earlier_stage_made_and_a_later_one_is_refused(world: Path) -> None:
+    frozen = {"roles": {"searcher": {"model": "stage:first"}}, "credit": ANSWERER_ALONE}
+    check_recipe(recipe(first=rl_stage(world), second=rl_stage(world, **frozen)))
+    (line,) = faults(second=rl_stage(world, **frozen), first=rl_stage(world))
+    assert line.startswith("stages.second: roles.searcher.model: no earlier stage named first makes a model")
 
 
 @pytest.mark.parametrize("policy", ["scripted:default", "http://127.0.0.1:1/v1"])

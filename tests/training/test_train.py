@@ -11,12 +11,14 @@ import pytest
 from training_factories import Notes, episode_ids, eval_stage, metrics, opd_stage, recipe, rl_stage, run, small_stage
 
 from searchparty.config.load import parse_recipe
-from searchparty.config.recipe import EvalRecipe
+from searchparty.config.recipe import EvalRecipe, ModelSpec
 from searchparty.credit.types import SequenceKey
 from searchparty.errors import UserError
 from searchparty.evaluation.run import evaluate
+from searchparty.models.loading import load_model
 from searchparty.models.model_folders import trained_model
 from searchparty.training.listening import TrainingStopped
+from searchparty.training.playing import WithPolicy
 from searchparty.training.records import read_step, recorded_steps
 
 
@@ -186,3 +188,12 @@ def test_golden_answers_that_no_file_can_hold_do_not_end_a_run(world: Path, tmp_
     assert {
         answer for answers in read_step(directory.stage("teacher").episodes, 1).golden_answers.values() for answer in answers
     } == {"half\ufffd"}
+
+
+def test_a_role_that_names_the_policys_model_keeps_it_as_it_is_while_the_policy_learns() -> None:
+    spec = ModelSpec(spec="scripted:default")
+    policy = load_model(spec.spec)
+    models = WithPolicy(policy)
+    assert models.playing(None, spec) is policy
+    assert models.playing(spec, spec) is not policy
+    assert models.playing(spec, spec) is models.playing(spec, spec)

@@ -40,6 +40,8 @@ class ModelSpec(Strict):
     engine: Literal["transformers", "vllm"] = "transformers"
     """For an in-process model that is not in training (see `sampler` for one that is): `vllm` is many times faster on a CUDA
     card, but its numbers depend on the batch in their last bits."""
+    memory_share: Annotated[float, Field(gt=0, le=1)] | None = None
+    """For `engine: vllm`: share of the card's memory, weights included; it must be free. None takes half."""
 
     @model_validator(mode="after")
     def _no_idle_key(self) -> ModelSpec:
@@ -47,7 +49,7 @@ class ModelSpec(Strict):
         is_http, is_script = self.spec.startswith(("http://", "https://")), self.spec.startswith("scripted:")
         idle = [] if is_http else ["tokenizer", "route", "model_name", "timeout"]
         idle += ["device", "dtype", "max_batch_tokens", "engine"] if is_http or is_script else []
-        idle += ["device", "max_batch_tokens"] if self.engine == "vllm" else []
+        idle += ["device", "max_batch_tokens"] if self.engine == "vllm" else ["memory_share"]
         given = [key for key in idle if getattr(self, key) != type(self).model_fields[key].default]
         if given:
             raise ValueError(f"{', '.join(given)} means nothing for the model {self.spec}; remove it")

@@ -36,6 +36,10 @@ class Models:
             self._loaded[spec] = load_model(**spec.model_dump())
         return self._loaded[spec]
 
+    def playing(self, own: ModelSpec | None, usual: ModelSpec) -> Model:
+        """The model of a role: its own if it names one, else the one that plays the team."""
+        return self.get(own or usual)
+
     async def close(self) -> None:
         """Close all engines."""
         while self._loaded:
@@ -113,7 +117,7 @@ def set_stage(recipe: TeamRecipe, models: Models | None = None) -> Stage:
     cast = {}
     for role, prompt in prompts.items():
         own = recipe.roles.get(role, RoleSpec())
-        model = shelf.get(own.model or recipe.model)
+        model = shelf.playing(own.model, recipe.model)
         changes = own.sampling.model_dump(exclude_none=True)
         cast[role] = Part(model, prompt, Sampling(**{**recipe.sampling.model_dump(), **changes}))
     if recipe.prices is not None:

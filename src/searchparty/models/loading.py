@@ -46,6 +46,7 @@ def load_model(
     dtype: str | None = None,
     max_batch_tokens: int = 32768,
     engine: Literal["transformers", "vllm"] = "transformers",
+    memory_share: float | None = None,
     tokenizer: str | None = None,
     route: Literal["auto", "tokens", "chat"] = "auto",
     model_name: str | None = None,
@@ -58,7 +59,8 @@ def load_model(
             server has several), or `scripted:NAME`.
         device, dtype: for models that run in this process, see `huggingface.load_weights`.
         max_batch_tokens: for the same, see `batch.BatchLimits.batch_tokens`.
-        engine: for the same: what runs it. vLLM chooses batch and device by itself.
+        engine, memory_share: for the same: what runs it. vLLM chooses batch and device by itself, and takes this share of the
+            card's memory (half of it unless given).
         tokenizer: for an endpoint: folder, name, `.gguf` file or `smollm2` whose tokenizer and template the served model has.
             The token route needs it.
         route: for an endpoint: exchange token ids, chat text, or find out which it offers.
@@ -75,7 +77,7 @@ def load_model(
     if engine == "vllm":
         from searchparty.models.vllm_loading import load_vllm
 
-        return load_vllm(spec, dtype=dtype or "bfloat16")
+        return load_vllm(spec, dtype=dtype or "bfloat16", memory_share=memory_share or 0.5)
     return _in_process(spec, device, dtype, max_batch_tokens)
 
 

@@ -35,7 +35,7 @@ _EVERYONE = (*EXECUTORS, SUMMARY)
 
 @dataclass(frozen=True)
 class Planned(Team):
-    """One planner turn a question: it reads the question alone and names the executors that shall answer it.
+    """One planner turn a question: it reads the question and which executors may be chosen, and names those that shall answer.
 
     A decomposition leads to one planner turn for each sub-question, at the same time for a parallel one, with the earlier
     answers filled in for a serial one, and to the summary. A workflow that breaks a rule leaves its question unanswered; the
@@ -49,7 +49,7 @@ class Planned(Team):
     """For a subclass with executors of its own; it must declare `tags`, `turns` and `prompts` for their roles too."""
     tags: ClassVar = {"planner": ("workflow",)} | {one.role: one.tags for one in _EVERYONE if one.role is not None}
     repeatable_tags: ClassVar = ("question",)
-    turns: ClassVar = {"planner": {"question": ("question", "executors")}} | {
+    turns: ClassVar = {"planner": {"question": ("question", "executors", "abbreviations")}} | {
         one.role: one.turns for one in _EVERYONE if one.role is not None
     }
     prompts: ClassVar = {"planner": "planner"} | {one.role: one.prompt for one in _EVERYONE if one.role is not None}
@@ -135,13 +135,20 @@ class Planned(Team):
             record = PlannerTurn(None, question, [])
             desk.workspace.planner_turns.append(record)
             return Task(question, path, record, None, question, is_final), Workflow(_names(text))
+        may_decompose = len(path) < self.max_depth
+        offered = [one for one in self._enabled if may_decompose or one.form.makes is not Product.SUB_QUESTIONS]
         await desk.rounds.next(path)
         planner = desk.workspace.agent("planner", parent)
         record = PlannerTurn(planner.name, question, [])
         desk.workspace.planner_turns.append(record)
-        planner.tell("question", question=question, executors=self._menu())
+        planner.tell(
+            "question",
+            question=question,
+            executors="\n".join(f"{one.form.abbreviation}: {one.purpose}" for one in offered),
+            abbreviations=", ".join(one.form.abbreviation for one in offered),
+        )
         action = await (planner.act("workflow") if is_final else planner.try_to_act("workflow"))
-        workflow = read_workflow(action, self._forms, may_decompose=len(path) < self.max_depth)
+        workflow = read_workflow(action, self._forms, may_decompose=may_decompose)
         if workflow.broken_rule is None:
             planner.finish(AgentEnd.FINISHED)
         elif action is not ActionProblem.CONTEXT_FULL:
@@ -175,10 +182,6 @@ class Planned(Team):
             ]
             task.sub_answers = [answered.record.answer for answered in await desk.rounds.split(work)]
         await SUMMARY.work(task, desk)
-
-    def _menu(self) -> str:
-        """The enabled executors, a line each, for the planner to read."""
-        return "\n".join(f"{one.form.abbreviation}: {one.purpose}" for one in self._enabled)
 
 
 def _names(workflow: str) -> tuple[str, ...]:

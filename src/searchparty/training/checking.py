@@ -22,7 +22,7 @@ from searchparty.training.judge import judge_prompt
 from searchparty.training.playing import load_stage_questions, team_options, team_recipe
 from searchparty.training.recipe import EvalStage, RLStage, SFTStage, StageSpec, TrainRecipe
 from searchparty.training.recorded_episodes import episode_files
-from searchparty.training.references import CRITIC, model_references
+from searchparty.training.references import CRITIC, model_references, role_models
 from searchparty.training.teacher import check_same_tokenizer
 from searchparty.training.trackers import check_trackers
 
@@ -69,7 +69,7 @@ def _checks(
 
 def _references(spec: StageSpec, origins: Mapping[str, ModelSpec]) -> None:
     faults = []
-    for key, model in model_references(spec).items():
+    for key, model in (model_references(spec) | role_models(spec)).items():
         if model.spec.startswith("stage:"):
             stage = model.spec.removeprefix("stage:")
             if stage not in origins:
@@ -164,14 +164,11 @@ def _check_there(model: ModelSpec, there: set[str]) -> None:
 
 def _other_models(spec: StageSpec) -> Iterator[tuple[str, ModelSpec]]:
     """The models that a stage names besides its policy, with their keys; none that another stage makes."""
-    for key, model in model_references(spec).items():
+    for key, model in (model_references(spec) | role_models(spec)).items():
         if key != "policy" and not model.spec.startswith("stage:"):
             yield key, model
     if isinstance(spec, RLStage) and spec.judge is not None:
         yield "judge.model", spec.judge.model
-    for role, own in spec.roles.items():
-        if own.model is not None:
-            yield f"roles.{role}.model", own.model
 
 
 def _check_tokenizers(spec: StageSpec, policy: ModelSpec, origins: Mapping[str, ModelSpec]) -> None:

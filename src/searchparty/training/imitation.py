@@ -159,7 +159,7 @@ async def _played(
 ) -> list[Episode]:
     """Let the expert play every team."""
     expert = _expert(named, chat)
-    models = WithPolicy(spec.policy, expert)
+    models = WithPolicy(expert)
     episodes: list[Episode] = []
     try:
         for number, team in enumerate(spec.teams):

@@ -16,7 +16,7 @@ from searchparty.models.model_folders import model_identity
 from searchparty.retrieval.manifest import load_manifest
 from searchparty.training.recipe import PlayedStage, TrainRecipe
 from searchparty.training.recorded_episodes import episode_files
-from searchparty.training.references import model_references
+from searchparty.training.references import model_references, role_models
 
 SERVED = ("http://", "https://")
 
@@ -62,7 +62,7 @@ def _named(spec: PlayedStage) -> Iterator[tuple[str, str, str]]:
             yield f"team {team.name}", "file", team.name.rpartition(":")[0]
     models: dict[str, ModelSpec | None] = {**model_references(spec)}
     models["judge.model"] = None if judge is None else judge.model
-    models |= {f"roles.{role}.model": own.model for role, own in spec.roles.items()}
+    models |= role_models(spec)
     for key, model in models.items():
         if model is not None and not model.spec.startswith(("stage:", *SERVED)):
             yield key, "model", model.spec

@@ -16,16 +16,18 @@ from searchparty.training.recipe import PlayedStage
 
 
 class WithPolicy(Models):
-    """Models of which one, the policy, is already there; it stays open when the others are closed."""
+    """The policy plays every role that names no model of its own; it stays open when the others are closed.
 
-    def __init__(self, spec: ModelSpec, policy: Model) -> None:
+    A role that names a model has that model as it is, also where the policy began as the same one.
+    """
+
+    def __init__(self, policy: Model) -> None:
         super().__init__()
-        self._policy_spec = spec
         self._policy = policy
 
-    def get(self, spec: ModelSpec) -> Model:
-        """See `Models.get`."""
-        return self._policy if spec == self._policy_spec else super().get(spec)
+    def playing(self, own: ModelSpec | None, usual: ModelSpec) -> Model:
+        """See `Models.playing`."""
+        return self._policy if own is None else self.get(own)
 
 
 def team_recipe(stage: PlayedStage, team: TeamSpec, seed: int, candidates: int | None = None) -> TeamRecipe:

@@ -24,19 +24,34 @@ def model_references(spec: PlayedStage) -> dict[str, ModelSpec]:
     return {key: model for key, model in named.items() if isinstance(model, ModelSpec)}
 
 
+def role_models(spec: PlayedStage) -> dict[str, ModelSpec]:
+    """Key to model, for the roles that name a model of their own."""
+    return {f"roles.{role}.model": own.model for role, own in spec.roles.items() if own.model is not None}
+
+
 def resolve_references(spec: StageSpec, made: Mapping[str, Path]) -> StageSpec:
     """The stage with `stage:NAME` replaced by the folder of what that stage made."""
     changes: dict[str, object] = {}
     for key, model in model_references(spec).items():
         if not model.spec.startswith(STAGE):
             continue
-        name = model.spec.removeprefix(STAGE)
-        if name not in made:
-            raise UserError(f"stages: {key} {model.spec}: no earlier stage of that name made a model")
-        found = model.model_copy(update={"spec": str(made[name])})
+        found = _found(key, model, made)
         if key == CRITIC:
             assert isinstance(spec, RLStage) and spec.critic is not None
             changes["critic"] = spec.critic.model_copy(update={"model": found})
         else:
             changes[key] = found
+    changes["roles"] = {
+        role: own
+        if own.model is None or not own.model.spec.startswith(STAGE)
+        else own.model_copy(update={"model": _found(f"roles.{role}.model", own.model, made)})
+        for role, own in spec.roles.items()
+    }
     return spec.model_copy(update=changes)
+
+
+def _found(key: str, model: ModelSpec, made: Mapping[str, Path]) -> ModelSpec:
+    name = model.spec.removeprefix(STAGE)
+    if name not in made:
+        raise UserError(f"stages: {key} {model.spec}: no earlier stage of that name made a model")
+    return model.model_copy(update={"spec": str(made[name])})

@@ -270,7 +270,7 @@ async def open_rl(
         sampler=spec.sampler,
         critic=spec.critic,
     )
-    models = WithPolicy(spec.policy, policy.model)
+    models = WithPolicy(policy.model)
     stage = set_stage(team_recipe(spec, spec.team, seed, spec.candidates), models)
     development = None if spec.development is None else set_stage(team_recipe(spec, spec.team, seed, 1), models)
     witnesses = Witnesses(

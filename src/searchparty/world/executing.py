@@ -118,16 +118,24 @@ class WorldPlanner:
         """The planner's turn, or an executor's."""
         if request.role != "planner":
             return self._executors(request)
-        inquiry = read_question(read_conversation(request.messages).asked)
-        turns = [self._plan(inquiry, random.Random(f"{request.seed} {number} planner")) for number in range(request.n)]
+        conversation = read_conversation(request.messages)
+        inquiry, offered = read_question(conversation.asked), _offered(conversation.evidence)
+        turns = [self._plan(inquiry, offered, random.Random(f"{request.seed} {number} planner")) for number in range(request.n)]
         return turns[0] if request.n == 1 else turns
 
-    def _plan(self, inquiry: Inquiry | None, chance: random.Random) -> str:
+    def _plan(self, inquiry: Inquiry | None, offered: Sequence[str], chance: random.Random) -> str:
         if chance.random() < self._malformed_share:
             return f"<workflow>{chance.choice(('AG, RA', 'DS, AG', 'QR, AG', 'RA'))}</workflow>"
         if chance.random() < self._random_share:
-            return f"<workflow>{chance.choice(WORKFLOWS)}</workflow>"
-        return f"<workflow>{best_workflow(inquiry)}</workflow>"
+            return f"<workflow>{chance.choice(offered)}</workflow>"
+        best = best_workflow(inquiry)
+        return f"<workflow>{best if best in offered else 'RA, AG'}</workflow>"
+
+
+def _offered(evidence: str) -> list[str]:
+    """The workflows whose executors a planner was told that it may choose; all of them if it was told nothing."""
+    named = set(re.findall(r"\b[A-Z]{2,3}\b", evidence))
+    return [one for one in WORKFLOWS if named.issuperset(one.split(", "))] or list(WORKFLOWS)
 
 
 def best_workflow(inquiry: Inquiry | None) -> str:
