@@ -77,6 +77,7 @@ def scoring(folder: Path, queries: list[str], k: int) -> dict[str, float]:
     from searchparty.retrieval.analysis import EnglishAnalyzer
     from searchparty.retrieval.bm25_build import load_postings
     from searchparty.retrieval.manifest import load_manifest
+    from searchparty.retrieval.maxscore import compiled_best_rows
     from searchparty.retrieval.scoring import best_rows
     from searchparty.retrieval.terms import Terms
 
@@ -95,8 +96,21 @@ def scoring(folder: Path, queries: list[str], k: int) -> dict[str, float]:
     reference.vocab_dict = {"": len(terms)}
     reference.unique_token_ids_set = set(range(len(terms)))
     ours = rate(lambda: [best_rows(postings, query, k) for query in counts], len(numbers))
+    compiled_best_rows(postings, counts[0], k)
+    compiled = rate(lambda: [compiled_best_rows(postings, query, k) for query in counts], len(numbers))
     theirs = rate(lambda: reference.retrieve(numbers, k=k, show_progress=False), len(numbers))
-    return {"searchparty, queries/s": ours, "bm25s numpy, queries/s": theirs, "ratio": ours / theirs}
+    compiled_reference = bm25s.BM25(method="lucene", backend="numba")
+    compiled_reference.__dict__.update({**reference.__dict__, "backend": "numba"})
+    compiled_reference.retrieve(numbers[:1], k=k, show_progress=False, n_threads=0)
+    theirs_compiled = rate(lambda: compiled_reference.retrieve(numbers, k=k, show_progress=False, n_threads=0), len(numbers))
+    return {
+        "searchparty numpy, queries/s": ours,
+        "bm25s numpy, queries/s": theirs,
+        "ratio, numpy": ours / theirs,
+        "searchparty compiled, queries/s": compiled,
+        "bm25s numba, queries/s": theirs_compiled,
+        "ratio, compiled": compiled / theirs_compiled,
+    }
 
 
 def rate(run: Callable[[], object], queries: int) -> float:

@@ -15,7 +15,7 @@ from searchparty.retrieval.analysis import EnglishAnalyzer
 from searchparty.retrieval.bm25_build import load_postings, write_bm25_folder
 from searchparty.retrieval.building import Progress, new_index_folder, no_progress
 from searchparty.retrieval.manifest import Manifest, load_manifest, refuse_other_settings
-from searchparty.retrieval.scoring import best_rows
+from searchparty.retrieval.scoring_choice import BestRows
 from searchparty.retrieval.store import PassageStore
 from searchparty.retrieval.terms import Terms
 from searchparty.retrieval.types import Hit
@@ -34,6 +34,7 @@ class BM25Index:
         self.passages = PassageStore(folder)
         self._terms = Terms(folder)
         self._postings = load_postings(folder, len(self.passages))
+        self._best_rows = BestRows()
 
     @classmethod
     def build(
@@ -83,7 +84,7 @@ class BM25Index:
         term_counts = Counter(term for word in self._analyzer.words(query) if (term := self._terms.find(word)) is not None)
         if not term_counts:
             return []
-        rows, scores = best_rows(self._postings, term_counts, k)
+        rows, scores = self._best_rows(self._postings, term_counts, k)
         return [
             Hit(self.passages[row], rank, score)
             for rank, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True), start=1)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_ROUNDING = 2e-7
+ROUNDING = 2e-7
 """Bound on the relative error of one float32 addition, with room to spare."""
 _LOOKUP_ADVANTAGE = 4
 """Looking a passage up in a list costs about as much as adding this many list entries."""
@@ -50,7 +50,7 @@ def best_rows(postings: Postings, term_counts: Mapping[int, int], k: int) -> tup
     ceilings = {term: float(postings.ceilings[term]) * count for term, count in term_counts.items()}
     terms = sorted(term_counts, key=lambda term: (-ceilings[term], term))
     outstanding = sum(ceilings.values())
-    slack = _ROUNDING * (len(terms) + 1)
+    slack = ROUNDING * (len(terms) + 1)
     scores = np.zeros(postings.passages, dtype=np.float32)
     longest_list = postings.rows[:0]
     candidates: NDArray[np.int64] | None = None

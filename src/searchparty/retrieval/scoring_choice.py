@@ -1,0 +1,68 @@
+"""Which code scores a query: numpy from the first, compiled code once it is worth loading. Their answers are the same bits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchparty.retrieval.scoring import Postings, best_rows
+
+Search = Callable[[Postings, Mapping[int, int], int], tuple[NDArray[np.int64], NDArray[np.float32]]]
+
+QUERIES_BEFORE_COMPILING = 100
+"""Loading compiled code takes seconds, the first time on a machine half a minute: not for a handful of queries."""
+MOST_HITS_COMPILED = 100
+"""For more hits a query numpy's selection is the faster one."""
+
+
+class BestRows:
+    """`best_rows` by the fastest means at hand. Safe to use from several threads.
+
+    After some queries compiled code is loaded beside the searching, in a thread of its own; numpy answers meanwhile, and for
+    good where numba (extra `fast`) is not installed.
+    """
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._compiled: Search | None = None
+        self._loading: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled code answers by now."""
+        return self._compiled is not None
+
+    def __call__(
+        self, postings: Postings, term_counts: Mapping[int, int], k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """As `scoring.best_rows`."""
+        if k <= MOST_HITS_COMPILED and self._compiled is not None:
+            return self._compiled(postings, term_counts, k)
+        found = best_rows(postings, term_counts, k)
+        if self._loading is None:
+            self._count(postings, term_counts)
+        return found
+
+    def wait(self) -> None:
+        """Until compiled code is loaded, if it is being loaded."""
+        if self._loading is not None:
+            self._loading.join()
+
+    def _count(self, postings: Postings, term_counts: Mapping[int, int]) -> None:
+        with self._lock:
+            self._asked += 1
+            if self._asked >= QUERIES_BEFORE_COMPILING and self._loading is None:
+                self._loading = threading.Thread(target=self._load, args=(postings, dict(term_counts)), name="scoring-compiler")
+                self._loading.start()
+
+    def _load(self, postings: Postings, term_counts: Mapping[int, int]) -> None:
+        try:
+            from searchparty.retrieval.maxscore import compiled_best_rows
+        except ImportError:
+            return
+        compiled_best_rows(postings, term_counts, 1)
+        self._compiled = compiled_best_rows
