@@ -1,0 +1,131 @@
+"""Stored vectors where they are searched: in the memory map of the CPU, or copied once onto one or several cards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from searchparty.errors import UserError
+from searchparty.retrieval.dense.vectors import Vectors
+
+_COPY_ROWS = 262_144
+_WORKSPACE = 1 << 30
+"""Bytes kept free on a card for blocks of scores."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Consecutive rows on one device.
+
+    Attributes:
+        first_row: row in the corpus of its first vector.
+        values: [rows, dimension] in the dtype of the storage.
+        scales: float32 [rows] for int8, else None.
+    """
+
+    first_row: int
+    values: torch.Tensor
+    scales: torch.Tensor | None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it lies."""
+        return self.values.device
+
+    @property
+    def arithmetic(self) -> torch.dtype:
+        """What is multiplied: float16 on a card unless the vectors are float32; CPUs are fast in float32 only."""
+        narrow = self.values.dtype != torch.float32 and self.device.type == "cuda"
+        return torch.float16 if narrow else torch.float32
+
+    def scores(self, queries: torch.Tensor, start: int, end: int) -> torch.Tensor:
+        """Fast scores of rows start to end, float32 [queries, rows]. Sums are kept in float32 whatever is multiplied."""
+        block = self.values[start:end].to(self.arithmetic)
+        if self.arithmetic == torch.float16:
+            scores = torch.mm(queries, block.T, out_dtype=torch.float32)
+        else:
+            scores = queries @ block.T
+        return scores if self.scales is None else scores.mul_(self.scales[start:end])
+
+    def gather(self, rows: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
+        """Values and scales of those of the ascending corpus rows that lie in this shard."""
+        first, last = np.searchsorted(rows, (self.first_row, self.first_row + len(self)))
+        places = torch.from_numpy(rows[first:last] - self.first_row).to(self.device)
+        scales = None if self.scales is None else self.scales[places].cpu().numpy()
+        return self.values[places].cpu().numpy(), scales
+
+
+def place(
+    vectors: Vectors, devices: Sequence[str], free_bytes: Callable[[torch.device], int | None] | None = None
+) -> list[Shard]:
+    """Divide the rows evenly among the devices; one that is named twice gets two shares.
+
+    Args:
+        free_bytes: bytes free on a device, None for no limit; by default the card is asked.
+
+    Raises:
+        UserError: no such device, or one without the room.
+    """
+    targets = [_device(name) for name in devices]
+    if not targets:
+        raise UserError("no device is named for the vectors; use cpu, cuda, or cuda:0,cuda:1")
+    bounds = np.linspace(0, len(vectors), len(targets) + 1).astype(int).tolist()
+    parts = list(zip(targets, bounds[:-1], bounds[1:], strict=True))
+    row_bytes = vectors.values.dtype.itemsize * vectors.dimension + (0 if vectors.scales is None else 4)
+    for device in dict.fromkeys(targets):
+        rows = sum(end - start for target, start, end in parts if target == device)
+        _check_room(device, rows * row_bytes, (free_bytes or _free_bytes)(device))
+    return [_shard(vectors, device, start, end) for device, start, end in parts if end > start]
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UserError(f"device {name}: no such device; use cpu, cuda, or cuda:0,cuda:1") from None
+    if device.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (device.index or 0) >= count:
+            raise UserError(f"device {name}: this machine has {count} CUDA cards that torch can use; use cpu, or fewer cards")
+        return torch.device("cuda", device.index or 0)
+    if device.type != "cpu":
+        raise UserError(f"device {name}: exact search runs on cpu and cuda")
+    return device
+
+
+def _free_bytes(device: torch.device) -> int | None:
+    return int(torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else None
+
+
+def _check_room(device: torch.device, needed: int, free: int | None) -> None:
+    if free is not None and needed + _WORKSPACE > free:
+        raise UserError(
+            f"device {device}: the vectors need {(needed + _WORKSPACE) / 1e9:.1f} GB there, {free / 1e9:.1f} GB are free; name"
+            " more cards, store the vectors as float16 or int8, or search on the cpu"
+        )
+
+
+def _shard(vectors: Vectors, device: torch.device, start: int, end: int) -> Shard:
+    return Shard(
+        start,
+        _copy(vectors.values[start:end], device),
+        None if vectors.scales is None else _copy(vectors.scales[start:end], device),
+    )
+
+
+def _copy(array: NDArray[Any], device: torch.device) -> torch.Tensor:
+    """A tensor on the device; on the CPU it is a view of the array itself. Cards are filled piece by piece."""
+    if device.type == "cpu":
+        return torch.from_numpy(array)
+    tensor = torch.empty(array.shape, dtype=torch.from_numpy(array[:0]).dtype, device=device)
+    for start in range(0, len(array), _COPY_ROWS):
+        tensor[start : start + _COPY_ROWS].copy_(torch.from_numpy(array[start : start + _COPY_ROWS]))
+    return tensor
