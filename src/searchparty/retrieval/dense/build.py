@@ -46,12 +46,12 @@ def write_dense_folder(
         Manifest(
             format=FORMAT_VERSION,
             retriever=retriever,
-            settings={"model": encoder.name, **encoder.settings, "dimension": encoder.dimension, "storage": storage},
+            settings={"model": encoder.name, **encoder.settings, "storage": storage},
             corpus=corpus.name,
             passages=summary.passages,
             passages_sha256=summary.passages_sha256,
             ids_sha256=summary.ids_sha256,
-            counts={"largest_norm": encoded.largest_norm},
+            counts={"dimension": encoder.dimension, "largest_norm": encoded.largest_norm},
             built_with={
                 "searchparty": __version__,
                 "numpy": version("numpy"),

@@ -94,8 +94,8 @@ def _resume(work: Path, described: dict[str, Any], storage: Storage) -> Encoded:
         for name, value in described.items():
             if written.get(name) != value:
                 raise UserError(
-                    f"{work}: holds unfinished vectors with {name} {written.get(name)!r} where {value!r} is asked for; delete this"
-                    " folder, or build with the settings that it was begun with"
+                    f"{work}: holds unfinished vectors with {name} {written.get(name)!r} where {value!r} is asked for;"
+                    " delete this folder, or build with the settings that it was begun with"
                 )
         done = Encoded(int(written["vectors"]), float(written["largest_norm"]))
     else:

@@ -1,4 +1,4 @@
-"""The best rows of stored vectors by dot product, exactly, in torch: on the CPU from the memory map, or on one or several cards.
+"""The best rows of stored vectors by dot product, exactly, in torch: on the CPU from the memory map, or on cards.
 
 Two steps make the result the same for every block size, device and number of cards:
 1. Blocks of rows are scored in fast arithmetic and only the best few of each block are kept, so that the score matrix never

@@ -42,10 +42,10 @@ class DenseIndex:
         self.manifest: Manifest = load_manifest(folder)
         refuse_other_settings(folder, self.manifest, encoder.settings)
         self.passages = PassageStore(folder)
-        settings = self.manifest.settings
-        if settings["dimension"] != encoder.dimension:
+        settings, counts = self.manifest.settings, self.manifest.counts
+        if counts["dimension"] != encoder.dimension:
             raise UserError(
-                f"{folder}: its vectors, by {settings['model']}, have {settings['dimension']:.0f} numbers, those of {encoder.name}"
+                f"{folder}: its vectors, by {settings['model']}, have {counts['dimension']} numbers, those of {encoder.name}"
                 f" have {encoder.dimension}; open it with the model that it was built with"
             )
         self._vectors = load_vectors(
@@ -53,7 +53,7 @@ class DenseIndex:
             storage_named(settings["storage"]),
             len(self.passages),
             encoder.dimension,
-            self.manifest.counts["largest_norm"],
+            counts["largest_norm"],
         )
         self._encoder = encoder
         self._refuse_other_vectors(folder)
@@ -104,7 +104,7 @@ class DenseIndex:
         return len(self.passages)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """At most `k` hits per query, best first, ties by corpus order; none for a query that is blank or whose vector is zero."""
+        """At most `k` hits per query, best first, ties by corpus order; none for a query that is blank or has the vector 0."""
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}")
         asked = [number for number, query in enumerate(queries) if query.strip()]
@@ -132,10 +132,10 @@ class DenseIndex:
         lengths = np.maximum(np.linalg.norm(encoded, axis=1), np.linalg.norm(stored, axis=1))
         strange = np.flatnonzero(~(distances <= SAME_VECTOR * lengths))
         if len(strange):
-            row = int(rows[strange[0]])
+            row, built_with = int(rows[strange[0]]), self.manifest.settings["model"]
             raise UserError(
-                f"{folder}: the vector of passage {self.passages[row].id!r} (row {row}) is not what {self._encoder.name} makes of"
-                f" it; open the index with {self.manifest.settings['model']}, or build it again: the vectors may be in another order"
+                f"{folder}: the vector of passage {self.passages[row].id!r} (row {row}) is not what {self._encoder.name} makes"
+                f" of it; open the index with {built_with}, or build it again: its vectors may be in another order"
             )
 
 

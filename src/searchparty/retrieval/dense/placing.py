@@ -49,10 +49,8 @@ class Shard:
     def scores(self, queries: torch.Tensor, start: int, end: int) -> torch.Tensor:
         """Fast scores of rows start to end, float32 [queries, rows]. Sums are kept in float32 whatever is multiplied."""
         block = self.values[start:end].to(self.arithmetic)
-        if self.arithmetic == torch.float16:
-            scores = torch.mm(queries, block.T, out_dtype=torch.float32)
-        else:
-            scores = queries @ block.T
+        narrow = self.arithmetic == torch.float16
+        scores = torch.mm(queries, block.T, out_dtype=torch.float32) if narrow else queries @ block.T
         return scores if self.scales is None else scores.mul_(self.scales[start:end])
 
     def gather(self, rows: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.float32] | None]:

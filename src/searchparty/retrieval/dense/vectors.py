@@ -56,7 +56,7 @@ def store(vectors: NDArray[np.float32], storage: Storage) -> Vectors:
         values: NDArray[Any] = np.clip(np.rint(vectors / divisors[:, None]), -127, 127).astype(np.int8)
     elif storage == "float16":
         largest = float(np.abs(vectors).max(initial=0.0))
-        if largest > np.finfo(np.float16).max:
+        if largest > float(np.finfo(np.float16).max):
             raise UserError(f"a vector has a component of {largest:g}, more than float16 can hold; store float32 or int8")
         values = vectors.astype(np.float16)
     else:
