@@ -107,7 +107,7 @@ def test_vectors_that_do_not_fit_a_device_are_refused_before_they_are_loaded() -
         (["telephone"], "device telephone: no such device"),
         ([], "no device is named"),
         (["cuda:99"], "CUDA cards that torch can use"),
-        (["meta"], "exact search runs on cpu and cuda"),
+        (["meta"], "dense retrieval runs on cpu and cuda"),
     ],
 )
 def test_devices_that_cannot_be_used_are_refused(devices: list[str], fault: str) -> None:

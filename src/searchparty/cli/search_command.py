@@ -17,6 +17,7 @@ _EXCERPT_LENGTH = 300
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("index", metavar="DIR", help="folder of an index, or address of a retrieval server (http://…)")
+    parser.add_argument("--device", help="for a dense index: cpu, or cards such as cuda:0,cuda:1 (default: cpu)")
     parser.add_argument("query", help="what to search for")
     parser.add_argument("-k", type=positive, default=3, help="number of hits (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object: query, retriever, hits with whole texts")
@@ -26,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     """Search and print."""
     from searchparty.retrieval.opening import open_retriever
 
-    retriever = open_retriever(args.index)
+    retriever = open_retriever(args.index, device=args.device)
     [hits] = retriever.search([args.query], args.k)
     if args.json:
         found = [
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     elif hits:
         print("\n\n".join(map(_printed, hits)))
     else:
-        print("no hits: no passage holds any of these words")
+        print("no hits: nothing in the corpus answers to these words")
     return 0
 
 

@@ -16,6 +16,8 @@ from searchparty.retrieval.dense.vectors import Storage
 from searchparty.retrieval.manifest import FORMAT_VERSION, Manifest, file_sizes, save_manifest
 from searchparty.retrieval.store import PassageStore, save_passages
 
+NAME = "dense"
+
 
 def work_folder(target: Path) -> Path:
     """Where the vectors of an index that is not complete yet wait."""
@@ -26,7 +28,6 @@ def write_dense_folder(
     corpus: Path,
     folder: Path,
     work: Path,
-    retriever: str,
     encoder: Encoder,
     storage: Storage,
     format: str | None,
@@ -45,7 +46,7 @@ def write_dense_folder(
         folder,
         Manifest(
             format=FORMAT_VERSION,
-            retriever=retriever,
+            retriever=NAME,
             settings={"model": encoder.name, **encoder.settings, "storage": storage},
             corpus=corpus.name,
             passages=summary.passages,

@@ -19,8 +19,6 @@ from searchparty.retrieval.manifest import Manifest, load_manifest, refuse_other
 from searchparty.retrieval.store import PassageStore
 from searchparty.retrieval.types import Hit
 
-NAME = "dense"
-
 
 class DenseIndex:
     """A `Retriever` over a folder that `build` made. Safe to use from several threads; they are let in one by one."""
@@ -92,7 +90,7 @@ class DenseIndex:
         """
         with new_index_folder(folder, overwrite) as unfinished:
             work = work_folder(folder)
-            write_dense_folder(corpus, unfinished, work, NAME, encoder, storage, format, progress, shard_passages)
+            write_dense_folder(corpus, unfinished, work, encoder, storage, format, progress, shard_passages)
         return cls(folder, encoder)
 
     @property

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from searchparty.errors import UserError
+from searchparty.retrieval.dense.devices import find_device
 from searchparty.retrieval.dense.vectors import Vectors
 
 _COPY_ROWS = 262_144
@@ -72,7 +73,7 @@ def place(
     Raises:
         UserError: no such device, or one without the room.
     """
-    targets = [_device(name) for name in devices]
+    targets = [find_device(name) for name in devices]
     if not targets:
         raise UserError("no device is named for the vectors; use cpu, cuda, or cuda:0,cuda:1")
     bounds = np.linspace(0, len(vectors), len(targets) + 1).astype(int).tolist()
@@ -82,21 +83,6 @@ def place(
         rows = sum(end - start for target, start, end in parts if target == device)
         _check_room(device, rows * row_bytes, (free_bytes or _free_bytes)(device))
     return [_shard(vectors, device, start, end) for device, start, end in parts if end > start]
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UserError(f"device {name}: no such device; use cpu, cuda, or cuda:0,cuda:1") from None
-    if device.type == "cuda":
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if (device.index or 0) >= count:
-            raise UserError(f"device {name}: this machine has {count} CUDA cards that torch can use; use cpu, or fewer cards")
-        return torch.device("cuda", device.index or 0)
-    if device.type != "cpu":
-        raise UserError(f"device {name}: exact search runs on cpu and cuda")
-    return device
 
 
 def _free_bytes(device: torch.device) -> int | None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchparty.errors import UserError, missing_package
+from searchparty.retrieval.dense.devices import find_device
 from searchparty.retrieval.dense.model_files import load_error, model_folder
 from searchparty.retrieval.dense.profiles import EncoderProfile
 
@@ -47,10 +48,10 @@ class SentenceEncoder:
             UserError: the model is not to be had, or the profile does not fit it.
         """
         self.name = model
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        precision = precision or ("float16" if device.startswith("cuda") else "float32")
+        place = find_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        precision = precision or ("float16" if place.type == "cuda" else "float32")
         self._batch = batch
-        self._model = _load(model, profile, device).to(getattr(torch, precision)).eval()
+        self._model = _load(model, profile, str(place)).to(getattr(torch, precision)).eval()
         prompts = self._model.prompts
         self._profile = replace(
             profile,
