@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from retrieval_factories import write_corpus
 
+from searchparty.retrieval.building import no_progress
+from searchparty.retrieval.dense.build import DenseOptions
 from searchparty.retrieval.dense.index import DenseIndex
 from searchparty.retrieval.types import Passage
 
@@ -48,4 +50,7 @@ def build_dense(folder: Path, passages: Iterable[Passage], encoder: HashingEncod
     """A dense index over passages."""
     folder.mkdir(parents=True, exist_ok=True)
     corpus = write_corpus(folder / "corpus.jsonl", passages)
-    return DenseIndex.build(corpus, folder / "index", encoder or HashingEncoder(), **options)
+    progress = options.pop("progress", no_progress)
+    return DenseIndex.build(
+        corpus, folder / "index", encoder or HashingEncoder(), options=DenseOptions(**options), progress=progress
+    )

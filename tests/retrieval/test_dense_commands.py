@@ -34,7 +34,7 @@ def test_info_shows_the_encoder_its_profile_and_the_stored_numbers(index: Path, 
         "dimension": "384",
         "model": MINILM,
         "profile": "minilm",
-        "passage prefix": "''",
+        "passage prefix": '""',
         "pooling": "mean",
         "similarity": "cosine",
         "max tokens": "256",
@@ -80,4 +80,4 @@ def test_options_that_do_not_fit_end_with_2(
 def test_a_bm25_index_has_no_use_for_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "build", str(DATA / "wiki18.jsonl"), "-o", str(tmp_path / "index")]) == 0
     assert main(["search", str(tmp_path / "index"), "x", "--device", "cuda"]) == 2
-    assert "is a bm25 index, for which a model or a device means nothing; remove it" in capsys.readouterr().err
+    assert "is a bm25 index, for which a model, a device or a way to search means nothing; remove it" in capsys.readouterr().err

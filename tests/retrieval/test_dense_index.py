@@ -19,6 +19,7 @@ from retrieval_factories import DATA, ids, passages_of, write_corpus
 
 from searchparty.errors import UserError
 from searchparty.retrieval.corpus import read_corpus
+from searchparty.retrieval.dense.build import DenseOptions
 from searchparty.retrieval.dense.index import DenseIndex
 from searchparty.retrieval.dense.vectors import STORAGES, Storage
 from searchparty.retrieval.types import Passage
@@ -49,7 +50,7 @@ class Interrupted(Exception):
 @pytest.mark.parametrize("storage", STORAGES)
 def test_hits_over_real_passages_are_those_of_brute_force(tmp_path: Path, storage: Storage) -> None:
     encoder = HashingEncoder(dimension=64)
-    index = DenseIndex.build(DATA / "passages.jsonl", tmp_path / "index", encoder, storage=storage)
+    index = DenseIndex.build(DATA / "passages.jsonl", tmp_path / "index", encoder, options=DenseOptions(storage))
     passages_PD = encoder.encode_passages([passage.contents for passage in PASSAGES]).astype(np.float64)
     scores_QP = encoder.encode_queries(QUERIES) @ passages_PD.T
     for hits, scores_P in zip(index.search(QUERIES, 5), scores_QP, strict=True):
@@ -102,9 +103,14 @@ def test_an_index_opens_again_and_says_what_it_was_built_with(tmp_path: Path) ->
     built = build_dense(tmp_path, ANIMALS, storage="int8")
     opened = DenseIndex(tmp_path / "index", HashingEncoder())
     assert opened.search(["bird cat"], 4) == built.search(["bird cat"], 4)
-    assert opened.manifest.settings == {"model": "hashing-plain", "profile": "hashing", "storage": "int8"}
+    assert opened.manifest.settings == {
+        "model": "hashing-plain",
+        "profile": "hashing",
+        "storage": "int8",
+        "search": "exact",
+    }
     assert opened.manifest.counts["dimension"] == 32
-    assert opened.identity.startswith("dense(model=hashing-plain,profile=hashing,storage=int8)@")
+    assert opened.identity.startswith("dense(model=hashing-plain,profile=hashing,search=exact,storage=int8)@")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +120,7 @@ def test_an_index_opens_again_and_says_what_it_was_built_with(tmp_path: Path) ->
         (HashingEncoder(dimension=16), "have 32 numbers, those of hashing-plain have 16"),
         (
             HashingEncoder(seed="x"),
-            r"passage 'p0' \(row 0\) is not what hashing-x makes of it; open the index with hashing-plain",
+            r"passage 'p0' \(row 0\) is not what hashing-x makes of it; use hashing-plain with",
         ),
         (HashingEncoder(scaled=False), "is not what hashing-plain makes of it"),
     ],
@@ -129,7 +135,7 @@ def test_vectors_in_another_order_are_refused(tmp_path: Path) -> None:
     build_dense(tmp_path, passages_of("cat", "dog", "fish", "bird"))
     path = tmp_path / "index" / "vectors.bin"
     path.write_bytes(np.fromfile(path, np.float16).reshape(4, 32)[::-1].tobytes())
-    with pytest.raises(UserError, match="its vectors may be in another order"):
+    with pytest.raises(UserError, match="the vectors may be in another order"):
         DenseIndex(tmp_path / "index", HashingEncoder())
 
 
@@ -211,13 +217,16 @@ def test_a_build_that_is_killed_goes_on(tmp_path: Path) -> None:
         "import os, signal, sys\n"
         "from pathlib import Path\n"
         "from dense_factories import HashingEncoder\n"
+        "from searchparty.retrieval.dense.build import DenseOptions\n"
         "from searchparty.retrieval.dense.index import DenseIndex\n"
         "def die(stage, done, total):\n"
         "    if done == 40: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "DenseIndex.build(Path(sys.argv[1]), Path(sys.argv[2]), HashingEncoder(), progress=die, shard_passages=20)\n"
+        "DenseIndex.build(Path(sys.argv[1]), Path(sys.argv[2]), HashingEncoder(), progress=die,\n"
+        "                 options=DenseOptions(shard_passages=20))\n"
     )
     corpus = write_corpus(tmp_path / "corpus.jsonl", PASSAGES[:50])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    paths = [str(Path(__file__).parent), *sys.path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     ended = subprocess.run([sys.executable, "-c", script, str(corpus), str(tmp_path / "index")], check=False, env=environment)
     assert ended.returncode == -signal.SIGKILL
     assert json.loads((tmp_path / ".index.encoding" / "encoding.json").read_text())["vectors"] == 40

@@ -10,6 +10,7 @@ import pytest
 from retrieval_factories import DATA, ids
 
 from searchparty.errors import UserError
+from searchparty.retrieval.dense.build import DenseOptions
 from searchparty.retrieval.dense.index import DenseIndex
 from searchparty.retrieval.dense.profiles import PROFILES, EncoderProfile, find_profile
 
@@ -74,7 +75,7 @@ def test_the_models_own_prompts_are_used_and_written_down(plain_folder: str, tmp
 
     SentenceTransformer(plain_folder, device="cpu", prompts={"query": "ask: ", "document": "tell: "}).save(str(tmp_path))
     encoder = SentenceEncoder(str(tmp_path), find_profile("sentence-transformers"), device="cpu")
-    assert (encoder.settings["query_prefix"], encoder.settings["passage_prefix"]) == ("'ask: '", "'tell: '")
+    assert (encoder.settings["query_prefix"], encoder.settings["passage_prefix"]) == ('"ask: "', '"tell: "')
     e5_like = EncoderProfile("x", "ask: ", "tell: ", "mean", "cosine", None)
     np.testing.assert_allclose(encoder.encode_queries(["cat"])[0], by_hand(plain_folder, "ask: cat", e5_like, 64), atol=2e-6)
 
@@ -86,7 +87,7 @@ def test_a_real_model_finds_by_meaning_and_refuses_another_profile(tmp_path: Pat
     corpus.write_text(
         "\n".join([*lines, json.dumps({"id": "new", "title": "Feline", "text": "Kittens purr when they are happy."})])
     )
-    index = DenseIndex.build(corpus, tmp_path / "index", encoder, storage="int8")
+    index = DenseIndex.build(corpus, tmp_path / "index", encoder, options=DenseOptions("int8"))
     [hits] = index.search(["a sound that young cats make"], 1)
     assert ids(hits) == ["new"]
     with pytest.raises(UserError, match="built with profile 'minilm', this program uses 'e5'"):

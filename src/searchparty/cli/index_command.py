@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " model's own files",
     )
     build.add_argument("--storage", choices=["float32", "float16", "int8"], help="dense: stored numbers (default: float16)")
+    build.add_argument("--query-prefix", metavar="TEXT", help="dense: in place of the profile's")
+    build.add_argument("--passage-prefix", metavar="TEXT", help="dense: in place of the profile's")
+    build.add_argument(
+        "--vectors", type=Path, metavar="FILE", help="dense: a FAISS flat index with the vectors of CORPUS in its order"
+    )
+    build.add_argument(
+        "--search",
+        choices=["exact", "flat", "ivf", "hnsw", "sq8"],
+        help="dense: compare every vector, or build a FAISS index (default: exact)",
+    )
+    build.add_argument("--recall", type=float, help="dense: recall@10 that a FAISS index should reach (default: 0.95)")
     build.add_argument("--device", help="dense: where passages are encoded, such as cuda (default: a card if there is one)")
     build.add_argument("--overwrite", action="store_true", help="replace the index that is in DIR")
 
@@ -57,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     return _build(args) if args.action == "build" else _info(args)
 
 
-_OPTIONS = {"bm25": ("k1", "b"), "dense": ("model", "profile", "storage", "device")}
+_ENCODER = ("model", "profile", "query_prefix", "passage_prefix", "device")
+_OPTIONS = {"bm25": ("k1", "b"), "dense": (*_ENCODER, "storage", "vectors", "search", "recall")}
 """Options of `index build` that only one kind of index has."""
 
 
@@ -67,7 +80,9 @@ def _build(args: argparse.Namespace) -> int:
     }
     for kind, options in given.items():
         if options and kind != args.kind:
-            raise UserError(f"--{next(iter(options))} means nothing for an index of the kind {args.kind}; remove it")
+            raise UserError(
+                f"--{next(iter(options)).replace('_', '-')} means nothing for an index of the kind {args.kind}; remove it"
+            )
     started = time.perf_counter()
     with _progress_bar() as progress:
         common = {"format": args.format, "overwrite": args.overwrite, "progress": progress}
@@ -94,12 +109,15 @@ def _build_dense(corpus: Path, folder: Path, options: dict[str, Any], common: di
             f"--profile: say how texts are put to {options['model']}, since a wrong prefix or pooling raises no error; one of"
             f" {', '.join(PROFILES)}"
         )
-    profile = find_profile(options.pop("profile"))
+    profile = find_profile(options["profile"])
+    prefixes = {name: options[name] for name in ("query_prefix", "passage_prefix") if name in options}
+    from searchparty.retrieval.dense.build import DenseOptions
     from searchparty.retrieval.dense.index import DenseIndex
     from searchparty.retrieval.dense.sentence_encoder import SentenceEncoder
 
-    encoder = SentenceEncoder(options.pop("model"), profile, device=options.pop("device", None))
-    return DenseIndex.build(corpus, folder, encoder, **options, **common)
+    wanted = DenseOptions(**{name: value for name, value in options.items() if name not in _ENCODER})
+    encoder = SentenceEncoder(options["model"], replace(profile, **prefixes), device=options.get("device"))
+    return DenseIndex.build(corpus, folder, encoder, options=wanted, **common)
 
 
 def _info(args: argparse.Namespace) -> int:

@@ -20,27 +20,30 @@ TOKEN_VARIABLE = "SEARCHPARTY_RETRIEVER_TOKEN"
 """Environment variable with the bearer token that a retrieval server asks for."""
 
 
-def open_index(folder: Path | str, *, model: str | None = None, device: str | None = None) -> BM25Index | DenseIndex:
+def open_index(
+    folder: Path | str, *, model: str | None = None, device: str | None = None, search: str | None = None
+) -> BM25Index | DenseIndex:
     """Open an index folder.
 
     Args:
         folder: made by `searchparty index build`.
         model: for a dense index, where its encoder is now; None looks where it was when the index was built.
         device: for a dense index, `cpu`, which None means too, or one or several cards such as `cuda:0,cuda:1`.
+        search: for a dense index, `exact` to pass over a FAISS index that is there.
 
     Raises:
-        UserError: there is none, it cannot be used, or it has no use for a model or device.
+        UserError: there is none, it cannot be used, or it has no use for what is given.
     """
     path = Path(folder)
     manifest = load_manifest(path)
     if manifest.retriever == DENSE:
-        return _open_dense(path, manifest, model, device)
+        return _open_dense(path, manifest, model, device, search)
     if manifest.retriever != BM25:
         raise UserError(
             f"{path}: is an index for the retriever {manifest.retriever!r}, which this program does not have; update it"
         )
-    if model is not None or device is not None:
-        raise UserError(f"{path}: is a {BM25} index, for which a model or a device means nothing; remove it")
+    if (model, device, search) != (None, None, None):
+        raise UserError(f"{path}: is a {BM25} index, for which a model, a device or a way to search means nothing; remove it")
     return BM25Index(path)
 
 
@@ -51,28 +54,31 @@ def open_retriever(
     attempts: int = 3,
     model: str | None = None,
     device: str | None = None,
+    search: str | None = None,
 ) -> Retriever:
     """Open an index folder, or a server in Search-R1's dialect if `spec` begins with http:// or https://.
 
-    `timeout` (seconds, for one search in all) and `attempts` are for servers, see `RemoteRetriever`; `model` and `device` are
-    for index folders, see `open_index`.
+    `timeout` (seconds, for one search in all) and `attempts` are for servers, see `RemoteRetriever`; `model`, `device`
+    and `search` are for index folders, see `open_index`.
     """
     if str(spec).startswith(("http://", "https://")):
         from searchparty.retrieval.remote import RemoteRetriever
 
-        if model is not None or device is not None:
-            raise UserError(f"{spec}: is a server, which has its own model and device; remove them here")
+        if (model, device, search) != (None, None, None):
+            raise UserError(
+                f"{spec}: is a server, which has a model, a device and a way to search of its own; remove them here"
+            )
         return RemoteRetriever(str(spec), timeout=timeout, attempts=attempts, token=os.environ.get(TOKEN_VARIABLE))
-    return open_index(spec, model=model, device=device)
+    return open_index(spec, model=model, device=device, search=search)
 
 
-def _open_dense(folder: Path, manifest: Manifest, model: str | None, device: str | None) -> DenseIndex:
+def _open_dense(folder: Path, manifest: Manifest, model: str | None, device: str | None, search: str | None) -> DenseIndex:
     # Imported here because torch takes longer to import than any other index takes to open.
     from searchparty.retrieval.dense.index import DenseIndex
-    from searchparty.retrieval.dense.profiles import find_profile
+    from searchparty.retrieval.dense.profiles import EncoderProfile
     from searchparty.retrieval.dense.sentence_encoder import SentenceEncoder
 
     devices = (device or "cpu").split(",")
-    profile = find_profile(str(manifest.settings.get("profile")))
+    profile = EncoderProfile.from_settings(manifest.settings)
     encoder = SentenceEncoder(model or str(manifest.settings["model"]), profile, device=devices[0])
-    return DenseIndex(folder, encoder, devices=devices)
+    return DenseIndex(folder, encoder, search=search, devices=devices)

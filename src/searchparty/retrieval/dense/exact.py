@@ -4,36 +4,28 @@ Two steps make the result the same for every block size, device and number of ca
 1. Blocks of rows are scored in fast arithmetic and only the best few of each block are kept, so that the score matrix never
    exists as a whole. The error of this step is bounded: a sum of d products in precision u is off by at most
    d · u · |query| · |vector| (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1).
-2. Every row that may still belong to the best k within that bound is scored again in float64 by one routine on the CPU, rounded
-   to float32, and ranked: best first, ties by ascending row.
+2. Every row that may still belong to the best k within that bound is decided upon by `Queries.rank`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from searchparty.retrieval.dense.deciding import NOTHING, Found, Queries, best_of
 from searchparty.retrieval.dense.placing import Shard, place
 from searchparty.retrieval.dense.vectors import Vectors
 
 BLOCK_ROWS = 65_536
 _SPARE = 32
 """Rows kept beyond k, so that the margin of error is nearly always covered by the first pass."""
+_UNDERFLOW = 1e-30
+"""Products too small for float32 are lost in the first step."""
 _BATCH = 1024
 """Queries scored at a time."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """The best rows of one query: int64 [hits] and their scores, float32 [hits], best first, ties by ascending row."""
-
-    rows: NDArray[np.int64]
-    scores: NDArray[np.float32]
 
 
 class ExactSearch:
@@ -62,7 +54,8 @@ class ExactSearch:
         k = min(k, len(self._vectors))
         prepared = Queries.prepare(queries, self._vectors)
         rows, scores = self._best_of_blocks(prepared, min(k + _SPARE, len(self._vectors)))
-        floors = scores[:, k - 1] - 2 * prepared.margins
+        margins = (self._vectors.dimension + 4) * _precision(self._vectors) * prepared.norms * self._vectors.largest_norm
+        floors = scores[:, k - 1] - 2 * margins - _UNDERFLOW
         covered = (scores[:, -1] < floors) | (scores.shape[1] == len(self._vectors))
         return [
             self._decide(prepared, number, rows[number][scores[number] >= floors[number]], k)
@@ -75,7 +68,7 @@ class ExactSearch:
         """The `keep` rows of each query with the best fast scores, and these scores, best first."""
         rows, scores = [], []
         for shard in self._shards:
-            on_device = queries.on(shard)
+            on_device = _on(shard, queries)
             best: tuple[torch.Tensor, torch.Tensor] | None = None
             for start, block_scores in self._blocks(shard, on_device):
                 values, places = torch.topk(block_scores, min(keep, block_scores.shape[1]), dim=1)
@@ -101,14 +94,14 @@ class ExactSearch:
 
     def _second_pass(self, queries: Queries, number: int, floor: float, k: int) -> Found:
         """Decide among all rows of the margin, however many: long runs of nearly equal vectors end here."""
-        best = Found(np.empty(0, np.int64), np.empty(0, np.float32))
+        best = NOTHING
         for shard in self._shards:
-            one = queries.on(shard)[number : number + 1]
+            one = _on(shard, queries)[number : number + 1]
             for start, scores in self._blocks(shard, one):
                 rows = torch.nonzero(scores[0] >= floor).flatten().cpu().numpy() + (shard.first_row + start)
                 if len(rows):
                     found = self._decide(queries, number, rows, k)
-                    best = _ranked(np.concatenate((best.rows, found.rows)), np.concatenate((best.scores, found.scores)), k)
+                    best = best_of(np.concatenate((best.rows, found.rows)), np.concatenate((best.scores, found.scores)), k)
         return best
 
     def _decide(self, queries: Queries, number: int, rows: NDArray[np.int64], k: int) -> Found:
@@ -117,54 +110,15 @@ class ExactSearch:
         parts = [shard.gather(rows) for shard in self._shards]
         values = np.concatenate([part[0] for part in parts])
         scales = np.concatenate([part[1] for part in parts if part[1] is not None]) if parts[0][1] is not None else None
-        return _ranked(rows, queries.exact_scores(number, values, scales), k)
+        return queries.rank(number, rows, values, scales, k)
 
 
-def _ranked(rows: NDArray[np.int64], scores: NDArray[np.float32], k: int) -> Found:
-    order = np.lexsort((rows, -scores))[:k]
-    return Found(rows[order], scores[order])
+def _on(shard: Shard, queries: Queries) -> torch.Tensor:
+    """Query values where and in the form in which a shard multiplies them."""
+    return torch.from_numpy(queries.values).to(device=shard.device, dtype=shard.arithmetic)
 
 
-@dataclass(frozen=True)
-class Queries:
-    """Query vectors as they are compared: each divided by a power of two so that its components lie in [-1, 1], and rounded to
-    float16 where the stored vectors are no wider than that, so that every device multiplies the same numbers.
-
-    Attributes:
-        values: float32 [queries, dimension], already rounded.
-        factors: the powers of two, float64 [queries].
-        margins: bound on the error of a fast score, float64 [queries].
-    """
-
-    values: NDArray[np.float32]
-    factors: NDArray[np.float64]
-    margins: NDArray[np.float64]
-
-    @classmethod
-    def prepare(cls, queries: NDArray[np.float32], vectors: Vectors) -> Queries:
-        """Queries for comparison with stored vectors."""
-        exponents = np.frexp(np.abs(queries).max(axis=1, initial=0.0))[1]
-        values = np.ldexp(queries, -exponents[:, None]).astype(np.float32)
-        if vectors.values.dtype != np.float32:
-            values = values.astype(np.float16).astype(np.float32)
-        norms = np.linalg.norm(values.astype(np.float64), axis=1)
-        margins = (vectors.dimension + 4) * fast_precision(vectors) * norms * vectors.largest_norm + 1e-30
-        return cls(values, np.ldexp(1.0, exponents), margins)
-
-    def on(self, shard: Shard) -> torch.Tensor:
-        """The values where and in the form in which a shard multiplies them."""
-        return torch.from_numpy(self.values).to(device=shard.device, dtype=shard.arithmetic)
-
-    def exact_scores(self, number: int, values: NDArray[Any], scales: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """Scores of one query with stored vectors, float32 [vectors]. A row's score does not depend on the others."""
-        sums: NDArray[np.float64] = (values.astype(np.float64) * self.values[number].astype(np.float64)).sum(axis=1)
-        if scales is not None:
-            sums *= scales.astype(np.float64)
-        scores: NDArray[np.float32] = (sums * self.factors[number]).astype(np.float32)
-        return scores
-
-
-def fast_precision(vectors: Vectors) -> float:
+def _precision(vectors: Vectors) -> float:
     """Unit of rounding of the fast arithmetic. Four times float32's own, since cards cut sums off instead of rounding them;
     that of TF32 if this program allows it for float32 vectors."""
     tf32 = vectors.values.dtype == np.float32 and torch.backends.cuda.matmul.allow_tf32

@@ -6,14 +6,14 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from searchparty.errors import UserError
 from searchparty.retrieval.building import Progress, new_index_folder, no_progress
-from searchparty.retrieval.dense.build import work_folder, write_dense_folder
-from searchparty.retrieval.dense.encoder import SAME_VECTOR, Encoder, checked
-from searchparty.retrieval.dense.encoding import SHARD_PASSAGES
+from searchparty.retrieval.dense.build import AS_USUAL, DenseOptions, work_folder, write_dense_folder
+from searchparty.retrieval.dense.checking import refuse_other_vectors
+from searchparty.retrieval.dense.deciding import VectorSearch
+from searchparty.retrieval.dense.encoder import Encoder, checked
 from searchparty.retrieval.dense.exact import BLOCK_ROWS, ExactSearch
+from searchparty.retrieval.dense.faiss_kinds import EXACT, KINDS
 from searchparty.retrieval.dense.vectors import STORAGES, Storage, load_vectors
 from searchparty.retrieval.manifest import Manifest, load_manifest, refuse_other_settings
 from searchparty.retrieval.store import PassageStore
@@ -24,14 +24,21 @@ class DenseIndex:
     """A `Retriever` over a folder that `build` made. Safe to use from several threads; they are let in one by one."""
 
     def __init__(
-        self, folder: Path, encoder: Encoder, *, devices: Sequence[str] = ("cpu",), block_rows: int = BLOCK_ROWS
+        self,
+        folder: Path,
+        encoder: Encoder,
+        *,
+        search: str | None = None,
+        devices: Sequence[str] = ("cpu",),
+        block_rows: int = BLOCK_ROWS,
     ) -> None:
         """Open an index.
 
         Args:
             folder: made by `build`.
             encoder: for the queries; it must be the one that encoded the passages, which is checked on some of them.
-            devices: where vectors are searched, see `ExactSearch`.
+            search: `exact` to pass over a FAISS index that is there; None searches as it was built.
+            devices: where vectors are searched exactly, see `ExactSearch`. On cards search is always exact.
             block_rows: likewise.
 
         Raises:
@@ -46,16 +53,20 @@ class DenseIndex:
                 f"{folder}: its vectors, by {settings['model']}, have {counts['dimension']} numbers, those of {encoder.name}"
                 f" have {encoder.dimension}; open it with the model that it was built with"
             )
-        self._vectors = load_vectors(
-            folder,
-            storage_named(settings["storage"]),
-            len(self.passages),
-            encoder.dimension,
-            counts["largest_norm"],
+        vectors = load_vectors(
+            folder, storage_named(settings["storage"]), len(self.passages), encoder.dimension, counts["largest_norm"]
         )
+        refuse_other_vectors(folder, self.passages, vectors, encoder, str(settings["model"]))
+        kind = str(settings["search"])
         self._encoder = encoder
-        self._refuse_other_vectors(folder)
-        self._exact = ExactSearch(self._vectors, devices, block_rows)
+        self._is_exact = EXACT in (kind, search) or any(device != "cpu" for device in devices)
+        self._search: VectorSearch
+        if self._is_exact:
+            self._search = ExactSearch(vectors, devices, block_rows)
+        else:
+            from searchparty.retrieval.dense.faiss_search import FAISS_FILE, FaissSearch
+
+            self._search = FaissSearch(vectors, kind, folder / FAISS_FILE, int(settings.get(KINDS[kind].knob, 0)))
         self._searching = threading.Lock()
 
     @classmethod
@@ -66,10 +77,9 @@ class DenseIndex:
         encoder: Encoder,
         *,
         format: str | None = None,
-        storage: Storage = "float16",
+        options: DenseOptions = AS_USUAL,
         overwrite: bool = False,
         progress: Progress = no_progress,
-        shard_passages: int = SHARD_PASSAGES,
     ) -> DenseIndex:
         """Build an index over a corpus file into `folder`, which appears only when it is complete, and open it.
 
@@ -80,23 +90,25 @@ class DenseIndex:
             folder: where the index goes.
             encoder: for passages and queries.
             format: name of the corpus format; None finds it by content.
-            storage: numbers of the stored vectors.
+            options: storage, search, and vectors that are there already.
             overwrite: replace an index that is there already.
             progress: told about each stage.
-            shard_passages: passages encoded between two points from which a build can go on.
 
         Raises:
             UserError: faults of the corpus, of the target folder, of the encoder's vectors, or of a work folder that was left.
         """
         with new_index_folder(folder, overwrite) as unfinished:
-            work = work_folder(folder)
-            write_dense_folder(corpus, unfinished, work, encoder, storage, format, progress, shard_passages)
+            write_dense_folder(corpus, unfinished, work_folder(folder), encoder, format, options, progress)
         return cls(folder, encoder)
 
     @property
     def identity(self) -> str:
-        """Settings and corpus in one line."""
-        return self.manifest.identity
+        """Settings and corpus in one line; an exact search has one identity whatever else was built."""
+        if not self._is_exact:
+            return self.manifest.identity
+        passed_over = {"faiss", *(kind.knob for kind in KINDS.values())}
+        kept = {name: value for name, value in self.manifest.settings.items() if name not in passed_over}
+        return self.manifest.model_copy(update={"settings": {**kept, "search": EXACT}}).identity
 
     def __len__(self) -> int:
         return len(self.passages)
@@ -111,7 +123,7 @@ class DenseIndex:
             return hits
         with self._searching:
             vectors = checked(self._encoder.encode_queries([queries[number] for number in asked]), len(asked), self._encoder)
-            found = self._exact.search(vectors, k)
+            found = self._search.search(vectors, k)
         for number, vector, best in zip(asked, vectors, found, strict=True):
             if vector.any():
                 hits[number] = [
@@ -119,22 +131,6 @@ class DenseIndex:
                     for rank, (row, score) in enumerate(zip(best.rows.tolist(), best.scores.tolist(), strict=True), start=1)
                 ]
         return hits
-
-    def _refuse_other_vectors(self, folder: Path) -> None:
-        """Encode some passages again: another model, another pooling or another order of passages shows at once."""
-        rows = np.unique(np.linspace(0, len(self.passages) - 1, 3).astype(np.int64))
-        texts = [self.passages[row].contents for row in rows.tolist()]
-        encoded = checked(self._encoder.encode_passages(texts), len(texts), self._encoder)
-        stored = self._vectors.decoded(rows)
-        distances = np.linalg.norm(encoded - stored, axis=1)
-        lengths = np.maximum(np.linalg.norm(encoded, axis=1), np.linalg.norm(stored, axis=1))
-        strange = np.flatnonzero(~(distances <= SAME_VECTOR * lengths))
-        if len(strange):
-            row, built_with = int(rows[strange[0]]), self.manifest.settings["model"]
-            raise UserError(
-                f"{folder}: the vector of passage {self.passages[row].id!r} (row {row}) is not what {self._encoder.name} makes"
-                f" of it; open the index with {built_with}, or build it again: its vectors may be in another order"
-            )
 
 
 def storage_named(name: float | str) -> Storage:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast, get_args
 
 from searchparty.errors import UserError
+
+Pooling = Literal["mean", "cls", "model"]
+Similarity = Literal["cosine", "dot"]
+_NAMES = ("profile", "query_prefix", "passage_prefix", "pooling", "similarity", "max_tokens")
 
 
 @dataclass(frozen=True)
@@ -23,21 +29,40 @@ class EncoderProfile:
     name: str
     query_prefix: str | None
     passage_prefix: str | None
-    pooling: Literal["mean", "cls", "model"]
-    similarity: Literal["cosine", "dot"]
+    pooling: Pooling
+    similarity: Similarity
     max_tokens: int | None
 
     @property
     def settings(self) -> dict[str, str]:
-        """The profile as settings of an index; a prefix is quoted because a space at its end counts."""
+        """The profile as settings of an index; a prefix is a JSON string because a space at its end counts."""
         return {
             "profile": self.name,
-            "query_prefix": repr(self.query_prefix or ""),
-            "passage_prefix": repr(self.passage_prefix or ""),
+            "query_prefix": json.dumps(self.query_prefix or ""),
+            "passage_prefix": json.dumps(self.passage_prefix or ""),
             "pooling": self.pooling,
             "similarity": self.similarity,
             "max_tokens": "model" if self.max_tokens is None else str(self.max_tokens),
         }
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, float | str]) -> EncoderProfile:
+        """The profile that an index was built with, as it was then. Raises UserError if the settings hold none."""
+        try:
+            words = {name: str(settings[name]) for name in _NAMES}
+            pooling, similarity, limit = words["pooling"], words["similarity"], words["max_tokens"]
+            if pooling not in get_args(Pooling) or similarity not in get_args(Similarity):
+                raise ValueError(f"pooling {pooling!r}, similarity {similarity!r}")
+            return cls(
+                words["profile"],
+                str(json.loads(words["query_prefix"])),
+                str(json.loads(words["passage_prefix"])),
+                cast(Pooling, pooling),
+                cast(Similarity, similarity),
+                None if limit == "model" else int(limit),
+            )
+        except (KeyError, ValueError) as error:
+            raise UserError(f"the index does not say how its encoder is used ({error}); build it again") from None
 
 
 _ALL = (

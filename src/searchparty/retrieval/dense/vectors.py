@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchparty.errors import UserError
+from searchparty.retrieval.dense.flat_file import map_flat_index
 
 Storage = Literal["float32", "float16", "int8"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
 VECTORS_FILE = "vectors.bin"
 SCALES_FILE = "vector_scales.bin"
+FLAT_FILE = "vectors.faiss"
+"""A FAISS flat index of someone else's, in place of the two."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,13 @@ def decode(values: NDArray[Any], scales: NDArray[np.float32] | None) -> NDArray[
 
 def load_vectors(folder: Path, storage: Storage, count: int, dimension: int, largest_norm: float) -> Vectors:
     """Open the vectors of an index folder by memory map. Raises UserError if the files hold another number of them."""
+    if (folder / FLAT_FILE).exists():
+        adopted = map_flat_index(folder / FLAT_FILE)
+        if adopted.shape != (count, dimension):
+            raise UserError(
+                f"{folder / FLAT_FILE}: holds {' x '.join(map(str, adopted.shape))} numbers, {count} x {dimension} are needed"
+            )
+        return Vectors(adopted, None, largest_norm)
     values = _map(folder / VECTORS_FILE, np.dtype(storage), (count, dimension))
     scales = _map(folder / SCALES_FILE, np.dtype(np.float32), (count,)) if storage == "int8" else None
     return Vectors(values, scales, largest_norm)
