@@ -188,7 +188,7 @@ def test_flat_indexes_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(UserError, match=fault):
             DenseIndex.build(corpus, tmp_path / "index", encoder, options=DenseOptions(vectors=file))
-        assert not (tmp_path / "index").exists()
+        assert not list(tmp_path.glob("*index*"))
 
 
 def test_a_build_that_fails_at_its_faiss_index_does_not_encode_again(tmp_path: Path) -> None:

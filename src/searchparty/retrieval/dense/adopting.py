@@ -17,9 +17,9 @@ _ROWS = 65_536
 
 
 def adopt_vectors(
-    source: Path, passages: int, encoder: Encoder, storage: Storage | None, work: Path, progress: Progress
+    source: Path, passages: int, encoder: Encoder, storage: Storage | None, folder: Path, progress: Progress
 ) -> Encoded:
-    """Bring the vectors of a FAISS flat index into the folder `work`.
+    """Bring the vectors of a FAISS flat index into the empty `folder`.
 
     Args:
         source: the index; with `storage` None it stays where it is and is only pointed at.
@@ -38,11 +38,8 @@ def adopt_vectors(
             f"{source}: its vectors have {given.shape[1]} numbers, those of {encoder.name} have {encoder.dimension}; give the"
             " model that it was made with"
         )
-    work.mkdir(parents=True, exist_ok=True)
-    for name in (FLAT_FILE, VECTORS_FILE, SCALES_FILE):
-        (work / name).unlink(missing_ok=True)
     if storage is None:
-        (work / FLAT_FILE).symlink_to(source.resolve())
+        (folder / FLAT_FILE).symlink_to(source.resolve())
     largest = 0.0
     for start in range(0, passages, _ROWS):
         progress("reading vectors", start, passages)
@@ -53,10 +50,9 @@ def adopt_vectors(
         stored = store(block, storage or "float32")
         largest = max(largest, stored.largest_norm)
         if storage is not None:
-            _append(work / VECTORS_FILE, stored.values.tobytes())
-            _append(work / SCALES_FILE, b"" if stored.scales is None else stored.scales.tobytes())
-    if storage != "int8":
-        (work / SCALES_FILE).unlink(missing_ok=True)
+            _append(folder / VECTORS_FILE, stored.values.tobytes())
+        if stored.scales is not None:
+            _append(folder / SCALES_FILE, stored.scales.tobytes())
     return Encoded(passages, largest)
 
 
