@@ -1,5 +1,4 @@
-"""Writes the files of a dense index: passages, vectors in their order, a FAISS index if one is asked for, and the manifest that
-ties them to one encoder."""
+"""Writes the files of a dense index: passages, vectors in their order, a FAISS index if one is asked for, and the manifest."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Approximate search through a FAISS index over stored vectors. FAISS proposes rows; their scores and order come from the
-stored vectors themselves, so that a hit has the same score as in exact search."""
+"""Approximate search through a FAISS index over stored vectors.
+
+FAISS proposes rows; their scores and order come from the stored vectors, so that a hit has the same score as in exact search.
+"""
 
 from __future__ import annotations
 
