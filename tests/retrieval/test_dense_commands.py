@@ -45,7 +45,7 @@ def test_info_shows_the_encoder_its_profile_and_the_stored_numbers(index: Path, 
 
 def test_search_opens_the_index_with_the_encoder_that_it_names(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     passage = json.loads((DATA / "wiki18.jsonl").read_text().splitlines()[2])
-    assert main(["search", str(index), passage["contents"][:200], "-k", "2", "--json", "--device", "cpu"]) == 0
+    assert main(["search", str(index), passage["contents"][:200], "-k", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [hit["rank"] for hit in found["hits"]] == [1, 2]
     assert found["hits"][0]["id"] == passage["id"]
@@ -79,5 +79,28 @@ def test_options_that_do_not_fit_end_with_2(
 
 def test_a_bm25_index_has_no_use_for_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "build", str(DATA / "wiki18.jsonl"), "-o", str(tmp_path / "index")]) == 0
-    assert main(["search", str(tmp_path / "index"), "x", "--device", "cuda"]) == 2
+    (tmp_path / "plan.yaml").write_text(f"sources: [{{index: {tmp_path}/index, device: cuda}}]")
+    assert main(["search", str(tmp_path / "plan.yaml"), "x"]) == 2
     assert "is a bm25 index, for which a model, a device or a way to search means nothing; remove it" in capsys.readouterr().err
+
+
+def test_a_faiss_index_over_given_vectors_and_a_fusion_of_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("faiss")
+    corpus = str(DATA / "passages.jsonl")
+    dense = ["--kind", "dense", "--model", MINILM, "--profile", "minilm", "--query-prefix", "ask: "]
+    assert main(["index", "build", corpus, "-o", str(tmp_path / "bm25")]) == 0
+    assert main(["index", "build", corpus, "-o", str(tmp_path / "dense"), *dense, "--search", "sq8", "--recall", "0.9"]) == 0
+    assert main(["index", "info", str(tmp_path / "dense"), "--json"]) == 0
+    manifest = json.loads(capsys.readouterr().out.partition("{")[2].join(["{", ""]))
+    assert manifest["settings"]["query_prefix"] == '"ask: "'
+    assert manifest["settings"]["faiss"] == "SQ8"
+    assert manifest["counts"]["recall_at_10"] >= 0.9
+    plan = {"sources": [str(tmp_path / "bm25"), {"index": str(tmp_path / "dense"), "weight": 0.5}], "one_per_title": True}
+    (tmp_path / "plan.yaml").write_text(json.dumps(plan))
+    query = "Who is the spouse of the director of film Up, Down, Fragile?"
+    assert main(["search", str(tmp_path / "plan.yaml"), query, "--json", "-k", "3"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["hits"][0]["title"] == "Up, Down, Fragile"
+    assert len({hit["title"] for hit in found["hits"]}) == 3
+    assert found["retriever"].startswith("one-per-title[fused(reciprocal-rank,depth=100)[1 x bm25(")
+    assert "0.5 x dense(faiss=SQ8," in found["retriever"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from searchparty.errors import UserError
 from searchparty.retrieval.types import Hit, Passage, Retriever
+from searchparty.retrieval.wrapping import Wrapping
 
 RANK_CONSTANT = 60
 DEPTH = 100
@@ -29,7 +30,7 @@ class Weighted:
     weight: float = 1.0
 
 
-class FusedRetriever:
+class FusedRetriever(Wrapping):
     """A `Retriever` over others. Passages are the same if id, title and text are. As safe to share as the others are."""
 
     def __init__(self, parts: Sequence[Weighted], method: str = "reciprocal-rank", depth: int = DEPTH) -> None:
@@ -45,6 +46,7 @@ class FusedRetriever:
             raise UserError(f"no fusion is called {method!r}; choose one of: {', '.join(METHODS)}")
         if not parts or not all(part.weight > 0 for part in parts):
             raise UserError("fusion needs at least one retriever, and weights above 0")
+        super().__init__(part.retriever for part in parts)
         self._parts = parts
         self._method = method
         self._depth = depth
@@ -74,18 +76,6 @@ class FusedRetriever:
                 scores[hit.passage] = scores.get(hit.passage, 0.0) + part.weight * share
         best = sorted(scores.items(), key=lambda scored: -scored[1])[:k]
         return [Hit(passage, rank, score) for rank, (passage, score) in enumerate(best, start=1)]
-
-    def close(self) -> None:
-        """Close those parts that can be closed."""
-        for part in self._parts:
-            close_retriever(part.retriever)
-
-
-def close_retriever(retriever: Retriever) -> None:
-    """Close a retriever if it has something to close."""
-    close = getattr(retriever, "close", None)
-    if close is not None:
-        close()
 
 
 def _reciprocal_ranks(hits: Sequence[Hit]) -> list[float]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from searchparty.errors import UserError
-from searchparty.retrieval.fusion import close_retriever
 from searchparty.retrieval.types import Hit, Passage, Retriever
+from searchparty.retrieval.wrapping import Wrapping
 
 CANDIDATES = 50
 
@@ -24,13 +24,14 @@ class Ranker(Protocol):
         """A score for each passage of each query, higher is better. A query may have no passages."""
 
 
-class RerankedRetriever:
+class RerankedRetriever(Wrapping):
     """A `Retriever` whose hits come from another one and whose order and scores come from a ranker."""
 
     def __init__(self, retriever: Retriever, ranker: Ranker, candidates: int = CANDIDATES) -> None:
         """Args:
         candidates: hits taken from the retriever, or as many as are asked for if that is more.
         """
+        super().__init__([retriever])
         self._retriever = retriever
         self._ranker = ranker
         self._candidates = candidates
@@ -53,10 +54,6 @@ class RerankedRetriever:
         if list(map(len, scores)) != list(map(len, found)) or any(map(math.isnan, (one for all_ in scores for one in all_))):
             raise UserError(f"{self._ranker.identity}: gave NaN, or not one score for each passage; check the model's files")
         return [_ranked(hits, new, k) for hits, new in zip(found, scores, strict=True)]
-
-    def close(self) -> None:
-        """Close the retriever if it can be closed."""
-        close_retriever(self._retriever)
 
 
 def _ranked(hits: Sequence[Hit], scores: Sequence[float], k: int) -> list[Hit]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from searchparty.retrieval.fusion import close_retriever
 from searchparty.retrieval.types import Hit, Retriever
+from searchparty.retrieval.wrapping import Wrapping
 
 _FIRST_FACTOR = 4
 """How many times the hits that are asked for are fetched at first."""
 _MOST_FETCHED = 2048
 
 
-class OnePerTitle:
+class OnePerTitle(Wrapping):
     """A `Retriever` that keeps the best passage of each title of another one. Passages without a title are all kept."""
 
     def __init__(self, retriever: Retriever) -> None:
+        super().__init__([retriever])
         self._retriever = retriever
 
     @property
@@ -42,10 +43,6 @@ class OnePerTitle:
             ]
             fetched *= 2
         return hits
-
-    def close(self) -> None:
-        """Close the retriever if it can be closed."""
-        close_retriever(self._retriever)
 
 
 def _unique(hits: Sequence[Hit], k: int) -> list[Hit]:
