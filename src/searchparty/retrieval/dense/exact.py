@@ -1,15 +1,18 @@
 """The best rows of stored vectors by dot product, exactly, in torch: on the CPU from the memory map, or on cards.
 
-Two steps make the result the same for every block size, device and number of cards:
-1. Blocks of rows are scored in fast arithmetic and only the best few of each block are kept, so that the score matrix never
-   exists as a whole. The error of this step is bounded: a sum of d products in precision u is off by at most
-   d · u · |query| · |vector| (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1).
-2. Every row that may still belong to the best k within that bound is decided upon by `Queries.rank`.
+Three steps make the result the same for every block size, device and number of cards:
+1. Vectors are multiplied in fast arithmetic, and of each group of consecutive rows only the best score is kept: the score
+   matrix never exists as a whole. The best k rows lie in the k groups with the best maxima.
+2. The rows of these groups, and of some more, are scored again in fast arithmetic, and the best rows are kept.
+3. Every row that may still belong to the best k, given the error of fast arithmetic, is decided upon by `Queries.rank`.
+   A sum of d products in precision u is off by at most d · u · |query| · |vector| (Higham, Accuracy and Stability of Numerical
+   Algorithms, 2nd ed., section 3.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -20,30 +23,53 @@ from searchparty.retrieval.dense.placing import Shard, place
 from searchparty.retrieval.dense.vectors import Vectors
 
 BLOCK_ROWS = 65_536
-_SPARE = 32
-"""Rows kept beyond k, so that the margin of error is nearly always covered by the first pass."""
+GROUP_ROWS = 128
+_SPARE = 16
+"""Groups and rows kept beyond k, so that the margin of error is nearly always covered."""
 _UNDERFLOW = 1e-30
-"""Products too small for float32 are lost in the first step."""
-_BATCH = 1024
+"""Products too small for float32 are lost in fast arithmetic."""
+_BATCH = 512
 """Queries scored at a time."""
 
 
-class ExactSearch:
-    """Searches stored vectors from front to back. Safe to call from several threads on the CPU, from one on cards."""
+@dataclass(frozen=True)
+class _Kept:
+    """Rows that were kept of a shard, best first.
 
-    def __init__(self, vectors: Vectors, devices: Sequence[str] = ("cpu",), block_rows: int = BLOCK_ROWS) -> None:
+    Attributes:
+        rows, scores: corpus rows and fast scores, [queries, rows].
+        ceilings: no row that was left out has a higher fast score, [queries].
+    """
+
+    rows: torch.Tensor
+    scores: torch.Tensor
+    ceilings: torch.Tensor
+
+
+class ExactSearch:
+    """A `VectorSearch`. Safe to call from several threads on the CPU, from one on cards."""
+
+    def __init__(
+        self,
+        vectors: Vectors,
+        devices: Sequence[str] = ("cpu",),
+        block_rows: int = BLOCK_ROWS,
+        group_rows: int = GROUP_ROWS,
+    ) -> None:
         """Put the vectors where they are searched; on the CPU nothing is read yet.
 
         Args:
             devices: `cpu`, or cards such as `cuda:0`; several share the rows evenly.
-            block_rows: rows scored at a time. Changes speed and memory, never a result.
+            block_rows: rows scored at a time.
+            group_rows: rows of which one score is kept. Both change speed and memory, never a result.
 
         Raises:
             UserError: no such device, or the vectors do not fit; says how much is needed and free.
         """
         self._vectors = vectors
         self._shards = place(vectors, devices)
-        self._block_rows = block_rows
+        self._group_rows = group_rows
+        self._block_rows = -(-block_rows // group_rows) * group_rows
 
     def search(self, queries: NDArray[np.float32], k: int) -> list[Found]:
         """The best `k`, at least 1, rows for each of the query vectors, float32 [queries, dimension], all finite."""
@@ -53,51 +79,42 @@ class ExactSearch:
     def _search_batch(self, queries: NDArray[np.float32], k: int) -> list[Found]:
         k = min(k, len(self._vectors))
         prepared = Queries.prepare(queries, self._vectors)
-        rows, scores = self._best_of_blocks(prepared, min(k + _SPARE, len(self._vectors)))
+        rows, scores, ceilings = self._candidates(prepared, k + _SPARE)
         margins = (self._vectors.dimension + 4) * _precision(self._vectors) * prepared.norms * self._vectors.largest_norm
         floors = scores[:, k - 1] - 2 * margins - _UNDERFLOW
-        covered = (scores[:, -1] < floors) | (scores.shape[1] == len(self._vectors))
         return [
             self._decide(prepared, number, rows[number][scores[number] >= floors[number]], k)
-            if covered[number]
+            if ceilings[number] < floors[number]
             else self._second_pass(prepared, number, float(floors[number]), k)
             for number in range(len(queries))
         ]
 
-    def _best_of_blocks(self, queries: Queries, keep: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The `keep` rows of each query with the best fast scores, and these scores, best first."""
-        rows, scores = [], []
-        for shard in self._shards:
-            on_device = _on(shard, queries)
-            best: tuple[torch.Tensor, torch.Tensor] | None = None
-            for start, block_scores in self._blocks(shard, on_device):
-                values, places = torch.topk(block_scores, min(keep, block_scores.shape[1]), dim=1)
-                places = places + (shard.first_row + start)
-                if best is not None:
-                    values, places = torch.cat((best[0], values), dim=1), torch.cat((best[1], places), dim=1)
-                    values, order = torch.topk(values, min(keep, values.shape[1]), dim=1)
-                    places = places.gather(1, order)
-                best = values, places
-            assert best is not None
-            scores.append(best[0])
-            rows.append(best[1])
+    def _candidates(self, queries: Queries, keep: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """The rows of each query with the best fast scores, these scores, best first, and the ceilings of what is left out."""
+        kept = [self._candidates_of(shard, _on(shard, queries), keep) for shard in self._shards]
         # Only now are results awaited, so that all cards work at once.
-        all_scores = np.concatenate([part.cpu().numpy() for part in scores], axis=1).astype(np.float64)
-        all_rows = np.concatenate([part.cpu().numpy() for part in rows], axis=1)
-        order_QK = np.argsort(-all_scores, axis=1, kind="stable")[:, :keep]
-        return np.take_along_axis(all_rows, order_QK, axis=1), np.take_along_axis(all_scores, order_QK, axis=1)
+        rows_QR = np.concatenate([part.rows.cpu().numpy() for part in kept], axis=1)
+        scores_QR = np.concatenate([part.scores.cpu().numpy() for part in kept], axis=1).astype(np.float64)
+        order_QR = np.argsort(-scores_QR, axis=1, kind="stable")
+        ceilings_Q = np.max([part.ceilings.cpu().numpy() for part in kept], axis=0).astype(np.float64)
+        return np.take_along_axis(rows_QR, order_QR, axis=1), np.take_along_axis(scores_QR, order_QR, axis=1), ceilings_Q
 
-    def _blocks(self, shard: Shard, queries: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
-        """First row within the shard, and fast scores [queries, rows], block by block."""
-        for start in range(0, len(shard), self._block_rows):
-            yield start, shard.scores(queries, start, min(start + self._block_rows, len(shard)))
+    def _candidates_of(self, shard: Shard, queries: torch.Tensor, keep: int) -> _Kept:
+        """Steps 1 and 2 for one shard."""
+        maxima_QG = shard.group_maxima(queries, self._group_rows, self._block_rows)
+        groups_QK, left_out_Q = _best(maxima_QG, keep)[1:]
+        rows_QR, scores_QR = shard.scores_of_groups(queries, groups_QK, self._group_rows)
+        best_QK, places_QK, also_left_out_Q = _best(scores_QR, min(keep, len(shard)))
+        rows_QK = rows_QR.gather(1, places_QK) + shard.first_row
+        return _Kept(rows_QK, best_QK, torch.maximum(left_out_Q, also_left_out_Q))
 
     def _second_pass(self, queries: Queries, number: int, floor: float, k: int) -> Found:
         """Decide among all rows of the margin, however many: long runs of nearly equal vectors end here."""
         best = NOTHING
         for shard in self._shards:
             one = _on(shard, queries)[number : number + 1]
-            for start, scores in self._blocks(shard, one):
+            for start in range(0, len(shard), self._block_rows):
+                scores = shard.scores(one, start, min(start + self._block_rows, len(shard)))
                 rows = torch.nonzero(scores[0] >= floor).flatten().cpu().numpy() + (shard.first_row + start)
                 if len(rows):
                     found = self._decide(queries, number, rows, k)
@@ -111,6 +128,14 @@ class ExactSearch:
         values = np.concatenate([part[0] for part in parts])
         scales = np.concatenate([part[1] for part in parts if part[1] is not None]) if parts[0][1] is not None else None
         return queries.rank(number, rows, values, scales, k)
+
+
+def _best(scores: torch.Tensor, keep: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The best `keep` of each row of `scores`, their places, and the best of what is left, minus infinity if nothing is."""
+    values, places = torch.topk(scores, min(keep + 1, scores.shape[1]), dim=1)
+    if values.shape[1] > keep:
+        return values[:, :keep], places[:, :keep], values[:, keep]
+    return values, places, torch.full_like(values[:, 0], -torch.inf)
 
 
 def _on(shard: Shard, queries: Queries) -> torch.Tensor:

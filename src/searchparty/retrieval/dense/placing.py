@@ -14,9 +14,16 @@ from searchparty.errors import UserError
 from searchparty.retrieval.dense.devices import find_device
 from searchparty.retrieval.dense.vectors import Vectors
 
+try:
+    from searchparty.retrieval.dense.fused import fused_maxima
+except ImportError:  # Triton comes with torch for cards only
+    fused_maxima = None  # type: ignore[assignment]
+
 _COPY_ROWS = 262_144
-_WORKSPACE = 1 << 30
-"""Bytes kept free on a card for blocks of scores."""
+_WORKSPACE = 2 << 30
+"""Bytes kept free on a card for scores and maxima."""
+_GATHERED_BYTES = 256 << 20
+"""Vectors copied together at one time."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,48 @@ class Shard:
         narrow = self.arithmetic == torch.float16
         scores = torch.mm(queries, block.T, out_dtype=torch.float32) if narrow else queries @ block.T
         return scores if self.scales is None else scores.mul_(self.scales[start:end])
+
+    def group_maxima(self, queries: torch.Tensor, group_rows: int, block_rows: int) -> torch.Tensor:
+        """The best fast score of each group of consecutive rows, float32 [queries, groups]; the last group may be short.
+
+        Args:
+            block_rows: rows whose scores exist at one time, a multiple of `group_rows`.
+        """
+        groups = -(-len(self) // group_rows)
+        can_fuse = group_rows >= 16 and group_rows & (group_rows - 1) == 0
+        if self.arithmetic == torch.float16 and fused_maxima is not None and can_fuse:
+            return fused_maxima(queries, self.values, self.scales, group_rows)
+        maxima_QG = torch.empty((len(queries), groups), device=self.device)
+        for start in range(0, len(self), block_rows):
+            end = min(start + block_rows, len(self))
+            scores = self.scores(queries, start, end)
+            first, missing = start // group_rows, -(end - start) % group_rows
+            if missing:
+                scores = torch.nn.functional.pad(scores, (0, missing), value=-torch.inf)
+            grouped = scores.view(len(queries), -1, group_rows)
+            torch.amax(grouped, dim=2, out=maxima_QG[:, first : first + grouped.shape[1]])
+        return maxima_QG
+
+    def scores_of_groups(
+        self, queries: torch.Tensor, groups_QK: torch.Tensor, group_rows: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows within the shard, int64, and fast scores, float32, of all rows of some groups, each [queries, rows].
+
+        A row behind the last one scores minus infinity.
+        """
+        offsets = torch.arange(group_rows, device=self.device)
+        rows_QR = (groups_QK[:, :, None] * group_rows + offsets).flatten(1)
+        beyond_QR = rows_QR >= len(self)
+        rows_QR = rows_QR.clamp(max=len(self) - 1)
+        scores_QR = torch.empty(rows_QR.shape, device=self.device)
+        at_a_time = max(1, _GATHERED_BYTES // (4 * rows_QR.shape[1] * self.values.shape[1]))
+        for start in range(0, len(queries), at_a_time):
+            rows = rows_QR[start : start + at_a_time]
+            products = torch.bmm(self.values[rows].float(), queries[start : start + at_a_time, :, None].float())
+            scores_QR[start : start + at_a_time] = products[:, :, 0]
+        if self.scales is not None:
+            scores_QR *= self.scales[rows_QR]
+        return rows_QR, scores_QR.masked_fill_(beyond_QR, -torch.inf)
 
     def gather(self, rows: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
         """Values and scales of those of the ascending corpus rows that lie in this shard."""

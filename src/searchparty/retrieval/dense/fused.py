@@ -1,0 +1,57 @@
+"""A kernel for cards that multiplies vectors and keeps the best score of each group of rows; no other score is written out."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+_DEPTH = 64
+"""Components multiplied at a time."""
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _kernel(  # type: ignore[no-untyped-def]
+    queries, values, scales, maxima, query_count, row_count, dimension, group_count,
+    HAS_SCALES: tl.constexpr, QUERIES: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    query = tl.program_id(0) * QUERIES + tl.arange(0, QUERIES)
+    group = tl.program_id(1)
+    row = group.to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    scores = tl.zeros((QUERIES, ROWS), dtype=tl.float32)
+    for start in range(0, dimension, DEPTH):
+        component = start + tl.arange(0, DEPTH)
+        inside = component[None, :] < dimension
+        some_queries = tl.load(
+            queries + query[:, None] * dimension + component[None, :], mask=(query[:, None] < query_count) & inside, other=0.0
+        )
+        some_values = tl.load(
+            values + row[:, None] * dimension + component[None, :], mask=(row[:, None] < row_count) & inside, other=0.0
+        )
+        scores = tl.dot(some_queries, tl.trans(some_values.to(tl.float16)), scores)
+    if HAS_SCALES:
+        scores *= tl.load(scales + row, mask=row < row_count, other=0.0)[None, :]
+    scores = tl.where(row[None, :] < row_count, scores, float("-inf"))
+    tl.store(maxima + query.to(tl.int64) * group_count + group, tl.max(scores, axis=1), mask=query < query_count)
+
+
+def fused_maxima(queries: torch.Tensor, values: torch.Tensor, scales: torch.Tensor | None, group_rows: int) -> torch.Tensor:
+    """The best score of each group of consecutive rows, float32 [queries, groups].
+
+    Args:
+        queries: float16 [queries, dimension].
+        values: float16 or int8 [rows, dimension].
+        scales: float32 [rows] for int8, else None.
+        group_rows: rows of a group, a power of two from 16.
+    """
+    groups = triton.cdiv(len(values), group_rows)
+    maxima = torch.empty((len(queries), groups), device=values.device)
+    together = min(256, max(16, triton.next_power_of_2(len(queries))))
+    with torch.cuda.device(values.device):
+        _kernel[triton.cdiv(len(queries), together), groups](
+            queries.contiguous(), values, values if scales is None else scales, maxima,
+            len(queries), len(values), values.shape[1], groups,
+            HAS_SCALES=scales is not None, QUERIES=together, ROWS=group_rows, DEPTH=_DEPTH,
+            num_warps=8 if together > 64 else 4, num_stages=3,
+        )  # fmt: skip
+    return maxima
