@@ -71,6 +71,11 @@ class ExactSearch:
         self._group_rows = group_rows
         self._block_rows = -(-block_rows // group_rows) * group_rows
 
+    @property
+    def shards(self) -> Sequence[Shard]:
+        """The vectors where they lie."""
+        return self._shards
+
     def search(self, queries: NDArray[np.float32], k: int) -> list[Found]:
         """The best `k`, at least 1, rows for each of the query vectors, float32 [queries, dimension], all finite."""
         batches = range(0, len(queries), _BATCH)

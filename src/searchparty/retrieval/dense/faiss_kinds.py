@@ -12,6 +12,8 @@ EXACT = "exact"
 """No FAISS index: every vector is compared."""
 _TRAINING_VECTORS_PER_LIST = 39
 """Below this FAISS warns that its clusters are badly trained."""
+LEAST_FOR_LISTS = 16 * _TRAINING_VECTORS_PER_LIST
+"""A 4-bit quantiser has 16 clusters of its own."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,12 @@ class FaissKind:
 
 
 def lists_for(vectors: int) -> int:
-    """Number of clusters: four times the square root of the vectors, a power of two, and enough vectors to train each."""
+    """Number of clusters for at least `LEAST_FOR_LISTS` vectors.
+
+    Four times the square root of the vectors as a power of two, or fewer if there are too few vectors to train each.
+    """
     wanted = 1 << round(math.log2(4 * math.sqrt(vectors)))
-    return max(1, min(wanted, vectors // _TRAINING_VECTORS_PER_LIST))
+    return min(wanted, vectors // _TRAINING_VECTORS_PER_LIST)
 
 
 def _inverted_lists(vectors: int, dimension: int) -> str:
@@ -40,6 +45,8 @@ def _inverted_lists(vectors: int, dimension: int) -> str:
         raise UserError(
             f"an ivf index needs vectors whose length is a multiple of 4, these have {dimension}; choose hnsw or sq8"
         )
+    if vectors < LEAST_FOR_LISTS:
+        raise UserError(f"an ivf index needs {LEAST_FOR_LISTS} passages to be trained, here are {vectors}; choose exact")
     return f"IVF{lists_for(vectors)},PQ{dimension // 4}x4fs,Refine(SQ8)"
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from searchparty.errors import UserError, missing_package
 from searchparty.retrieval.building import Progress
 from searchparty.retrieval.dense.deciding import Found, Queries
-from searchparty.retrieval.dense.faiss_kinds import KINDS, REFINED, lists_for
+from searchparty.retrieval.dense.faiss_kinds import KINDS, LEAST_FOR_LISTS, REFINED, lists_for
 from searchparty.retrieval.dense.vectors import Vectors
 
 try:
@@ -38,7 +38,9 @@ def build_faiss(vectors: Vectors, kind: str, path: Path, progress: Progress) -> 
     )
     progress(f"training the {kind} index", 0, None)
     if not index.is_trained:
-        sample = min(len(vectors), max(_LEAST_TRAINING_ROWS, _TRAINING_ROWS_PER_LIST * lists_for(len(vectors))))
+        sample = min(
+            len(vectors), max(_LEAST_TRAINING_ROWS, _TRAINING_ROWS_PER_LIST * lists_for(max(len(vectors), LEAST_FOR_LISTS)))
+        )
         rows = np.sort(np.random.default_rng(0).choice(len(vectors), sample, replace=False))
         index.train(vectors.decoded(rows))
     for start in range(0, len(vectors), _ADDED_ROWS):

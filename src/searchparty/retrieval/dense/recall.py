@@ -34,7 +34,7 @@ def recall(search: VectorSearch, truth: Sequence[Found], queries: NDArray[np.flo
         truth: the best `k` of exact search for each query.
     """
     shares = [
-        np.count_nonzero(found.scores >= best.scores[-1]) / len(best.scores)
+        np.count_nonzero(np.isin(found.rows, best.rows) | (found.scores >= best.scores[-1])) / len(best.rows)
         for found, best in zip(search.search(queries, k), truth, strict=True)
     ]
     return float(np.mean(shares))
