@@ -63,9 +63,7 @@ def encode(corpus: Path, folder: Path, encoder: SentenceEncoder, limit: int) -> 
     started = time.perf_counter()
     index = DenseIndex.build(first, folder / "index", encoder, options=DenseOptions("float32"))
     seconds = time.perf_counter() - started
-    print(
-        f"encoding: {len(index)} passages in {seconds:.1f} s, {len(index) / seconds:.1f} passages/s, {encoder.dimension} numbers"
-    )
+    print(f"encoding: {len(index)} passages, {len(index) / seconds:.1f} passages/s, dimension {encoder.dimension}")
     return index
 
 
@@ -123,9 +121,8 @@ def on_a_card(options: argparse.Namespace) -> None:
         for batch in CARD_BATCHES:
             queries = generator.normal(size=(batch, options.dimension)).astype(np.float32)
             search.search(queries, DEPTH)
-            print(
-                f"{storage} batch {batch:>5}: {1000 * seconds_of(lambda queries=queries: search.search(queries, DEPTH)):.1f} ms"
-            )
+            seconds = seconds_of(partial(search.search, queries, DEPTH))
+            print(f"{storage} batch {batch:>5}: {1000 * seconds:.1f} ms")
 
 
 def fill(rows: torch.Tensor) -> None:

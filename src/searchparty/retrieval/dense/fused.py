@@ -15,8 +15,10 @@ def _kernel(  # type: ignore[no-untyped-def]
     queries, values, scales, maxima, query_count, row_count, dimension, group_count,
     HAS_SCALES: tl.constexpr, QUERIES: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    query = tl.program_id(0) * QUERIES + tl.arange(0, QUERIES)
-    group = tl.program_id(1)
+    # One axis of programs, since the second one ends at 65,535. Blocks of queries follow one another, to share a group's rows.
+    blocks = tl.cdiv(query_count, QUERIES)
+    query = tl.program_id(0) % blocks * QUERIES + tl.arange(0, QUERIES)
+    group = tl.program_id(0) // blocks
     row = group.to(tl.int64) * ROWS + tl.arange(0, ROWS)
     scores = tl.zeros((QUERIES, ROWS), dtype=tl.float32)
     for start in range(0, dimension, DEPTH):
@@ -48,7 +50,7 @@ def fused_maxima(queries: torch.Tensor, values: torch.Tensor, scales: torch.Tens
     maxima = torch.empty((len(queries), groups), device=values.device)
     together = min(256, max(16, triton.next_power_of_2(len(queries))))
     with torch.cuda.device(values.device):
-        _kernel[triton.cdiv(len(queries), together), groups](
+        _kernel[(triton.cdiv(len(queries), together) * groups,)](
             queries.contiguous(), values, values if scales is None else scales, maxima,
             len(queries), len(values), values.shape[1], groups,
             HAS_SCALES=scales is not None, QUERIES=together, ROWS=group_rows, DEPTH=_DEPTH,
