@@ -8,6 +8,8 @@ import triton.language as tl
 
 _DEPTH = 64
 """Components multiplied at a time."""
+_LEAST_SHARED_BYTES = 101_376
+"""Fast memory of a processor on the smallest cards that this runs on."""
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -37,6 +39,13 @@ def _kernel(  # type: ignore[no-untyped-def]
     tl.store(maxima + query.to(tl.int64) * group_count + group, tl.max(scores, axis=1), mask=query < query_count)
 
 
+def _stages(device: torch.device, rows: int) -> int:
+    """How many pieces of queries and vectors fit the fast memory of a processor at once; more than 4 bring nothing."""
+    properties = torch.cuda.get_device_properties(device)
+    room = int(getattr(properties, "shared_memory_per_block_optin", _LEAST_SHARED_BYTES))
+    return max(1, min(4, room // (rows * _DEPTH * 2)))
+
+
 def fused_maxima(queries: torch.Tensor, values: torch.Tensor, scales: torch.Tensor | None, group_rows: int) -> torch.Tensor:
     """The best score of each group of consecutive rows, float32 [queries, groups].
 
@@ -54,6 +63,6 @@ def fused_maxima(queries: torch.Tensor, values: torch.Tensor, scales: torch.Tens
             queries.contiguous(), values, values if scales is None else scales, maxima,
             len(queries), len(values), values.shape[1], groups,
             HAS_SCALES=scales is not None, QUERIES=together, ROWS=group_rows, DEPTH=_DEPTH,
-            num_warps=8 if together > 64 else 4, num_stages=3,
+            num_warps=8 if together > 64 else 4, num_stages=_stages(values.device, together + group_rows),
         )  # fmt: skip
     return maxima
