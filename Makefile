@@ -37,6 +37,7 @@ bench: setup
 	$(BIN)/python bench/start.py
 	$(BIN)/python bench/orchestration.py
 	$(BIN)/python bench/retrieval.py $(CORPUS)
+	$(BIN)/python bench/dense.py $(CORPUS)
 	$(BIN)/python bench/server.py $(CORPUS)
 	$(BIN)/python bench/engine.py
 	$(BIN)/python bench/credit.py

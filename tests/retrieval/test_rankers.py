@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from retrieval_factories import build, ids
 
+from searchparty.config.retrieval import RetrieverPlan
 from searchparty.errors import UserError
+from searchparty.evaluation.retrievers import open_choice
 from searchparty.retrieval.reranking import RerankedRetriever
 from searchparty.retrieval.types import Passage
 
@@ -159,3 +161,18 @@ def test_late_interaction_scores_each_passage_of_each_query_and_encodes_it_once(
 def test_a_model_that_is_no_colbert_says_what_is_missing(cross_encoder: str) -> None:
     with pytest.raises(UserError, match=r"holds no linear\.weight, which a ColBERT model has"):
         ColBERTEncoder(cross_encoder)
+
+
+@pytest.mark.parametrize("kind", ["cross-encoder", "late-interaction"])
+def test_a_plan_opens_its_ranker(kind: str, cross_encoder: str, colbert: str, tmp_path: Path) -> None:
+    build(tmp_path, PASSAGES[:3])
+    model = cross_encoder if kind == "cross-encoder" else colbert
+    spec = {"kind": kind, "model": model, "candidates": 7}
+    plan = RetrieverPlan.model_validate({"sources": [str(tmp_path / "index")], "rerank": spec, "one_per_title": True})
+    retriever = open_choice(plan)
+    expected = open_choice(str(tmp_path / "index")).search(["cat dogs fish"], 3)[0]
+    [hits] = retriever.search(["cat dogs fish"], 3)
+    assert sorted(ids(hits)) == sorted(ids(expected)) == ["a", "b", "c"]
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert retriever.identity.startswith(f"one-per-title[reranked({kind}(")
+    assert ",candidates=7)[bm25(" in retriever.identity
