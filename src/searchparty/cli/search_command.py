@@ -16,7 +16,9 @@ _EXCERPT_LENGTH = 300
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("index", metavar="DIR", help="folder of an index, or address of a retrieval server (http://…)")
+    parser.add_argument(
+        "index", metavar="DIR", help="folder of an index, address of a retrieval server (http://…), or FILE.yaml of a retriever"
+    )
     parser.add_argument("query", help="what to search for")
     parser.add_argument("-k", type=positive, default=3, help="number of hits (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object: query, retriever, hits with whole texts")
@@ -24,9 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search and print."""
-    from searchparty.retrieval.opening import open_retriever
+    from searchparty.evaluation.retrievers import open_choice
 
-    retriever = open_retriever(args.index)
+    retriever = open_choice(args.index)
     [hits] = retriever.search([args.query], args.k)
     if args.json:
         found = [
@@ -37,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     elif hits:
         print("\n\n".join(map(_printed, hits)))
     else:
-        print("no hits: no passage holds any of these words")
+        print("no hits: nothing in the corpus answers to these words")
     return 0
 
 

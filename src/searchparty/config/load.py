@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 
 from searchparty.errors import UserError
 
@@ -196,12 +196,14 @@ def _descend(annotation: Any, part: str) -> tuple[Any, bool]:
     for member in inner:
         if _is_called(member, part):
             return member, False
-    descended = (_descend(member, part)[0] for member in inner)
-    return next((found for found in descended if found is not None), None), True
+    descended = (_descend(member, part) for member in inner)
+    return next((found for found in descended if found[0] is not None), (None, True))
 
 
 def _is_called(member: Any, tag: str) -> bool:
     """Whether a class of a recipe is the member of a union that a tag chooses."""
+    if get_origin(member) is Annotated and Tag(tag) in get_args(member)[1:]:
+        return True
     is_class = isinstance(member, type) and issubclass(member, BaseModel)
     return is_class and any(
         get_origin(field.annotation) is Literal and get_args(field.annotation) == (tag,)

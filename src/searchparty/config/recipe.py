@@ -10,11 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-
-class Strict(BaseModel):
-    """A part of a recipe: unknown keys and numbers that are not finite are faults, and a loaded recipe does not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False)
+from searchparty.config.retrieval import IndexChoice
+from searchparty.config.strict import Strict as Strict
 
 
 class ModelSpec(Strict):
@@ -129,14 +126,15 @@ class TeamRecipe(Strict):
     team: TeamChoice
     model: ModelChoice
     """The model that plays every role, except those with one of their own under `roles`."""
-    index: str | None = None
-    """Folder of an index, or address of a retriever; teams without retrieval need none."""
+    index: IndexChoice | None = None
+    """Folder of an index, address of a retriever, a YAML file that puts one together, or what would stand in that file; teams
+    without retrieval need none."""
     prompts: str | None = None
     """A folder of prompt files with the names of the team's own ones, or `world` for the compact prompts of the generated
     world; None takes the team's own."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     sampling: SamplingSpec = SamplingSpec()
-    roles: dict[str, RoleSpec] = {}
+    roles: dict[str, RoleSpec] = Field(default_factory=dict)
     prices: Path | None = None
     """A file of prices, for what an episode costs in USD; it must name every model that plays."""
     retriever: RetrieverSpec = RetrieverSpec()

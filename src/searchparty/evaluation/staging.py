@@ -13,11 +13,11 @@ from typing import Any
 from searchparty.config.recipe import ModelSpec, RoleSpec, TeamRecipe
 from searchparty.errors import UserError
 from searchparty.evaluation.costs.prices import check_prices, load_prices
+from searchparty.evaluation.retrievers import open_choice
 from searchparty.models.chat import ChatFormat
 from searchparty.models.loading import Model, load_model
 from searchparty.models.types import Message, Sampling
 from searchparty.retrieval.batching import AsyncRetriever
-from searchparty.retrieval.opening import open_retriever
 from searchparty.teams.cast import Cast, Part
 from searchparty.teams.prompts import Prompt, built_in_prompt, load_prompt
 from searchparty.teams.registry import find_team, make_team
@@ -130,8 +130,7 @@ def _open_retriever(recipe: TeamRecipe, team: Team) -> AsyncRetriever | None:
         return None
     if recipe.index is None:
         raise UserError(f"index: the team {team.name} searches; give --index DIR, or build one with: searchparty index build")
-    opened = open_retriever(recipe.index, timeout=recipe.retriever.timeout, attempts=recipe.retriever.attempts)
-    return AsyncRetriever(opened)
+    return AsyncRetriever(open_choice(recipe.index, timeout=recipe.retriever.timeout, attempts=recipe.retriever.attempts))
 
 
 def _prompt(role: str, recipe: TeamRecipe, team: type[Team]) -> Prompt:

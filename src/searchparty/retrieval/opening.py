@@ -4,35 +4,81 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from searchparty.errors import UserError
 from searchparty.retrieval.bm25 import NAME as BM25
 from searchparty.retrieval.bm25 import BM25Index
-from searchparty.retrieval.manifest import load_manifest
+from searchparty.retrieval.dense.build import NAME as DENSE
+from searchparty.retrieval.manifest import Manifest, load_manifest
 from searchparty.retrieval.types import Retriever
+
+if TYPE_CHECKING:
+    from searchparty.retrieval.dense.index import DenseIndex
 
 TOKEN_VARIABLE = "SEARCHPARTY_RETRIEVER_TOKEN"
 """Environment variable with the bearer token that a retrieval server asks for."""
 
 
-def open_index(folder: Path | str) -> BM25Index:
-    """Open an index folder. Raises UserError if there is none or it cannot be used."""
+def open_index(
+    folder: Path | str, *, model: str | None = None, device: str | None = None, search: str | None = None
+) -> BM25Index | DenseIndex:
+    """Open an index folder.
+
+    Args:
+        folder: made by `searchparty index build`.
+        model: for a dense index, where its encoder is now; None looks where it was when the index was built.
+        device: for a dense index, `cpu`, which None means too, or one or several cards such as `cuda:0,cuda:1`.
+        search: for a dense index, `exact` to pass over a FAISS index that is there.
+
+    Raises:
+        UserError: there is none, it cannot be used, or it has no use for what is given.
+    """
     path = Path(folder)
     manifest = load_manifest(path)
+    if manifest.retriever == DENSE:
+        return _open_dense(path, manifest, model, device, search)
     if manifest.retriever != BM25:
         raise UserError(
             f"{path}: is an index for the retriever {manifest.retriever!r}, which this program does not have; update it"
         )
+    if (model, device, search) != (None, None, None):
+        raise UserError(f"{path}: is a {BM25} index, for which a model, a device or a way to search means nothing; remove it")
     return BM25Index(path)
 
 
-def open_retriever(spec: Path | str, *, timeout: float = 30.0, attempts: int = 3) -> Retriever:
+def open_retriever(
+    spec: Path | str,
+    *,
+    timeout: float = 30.0,
+    attempts: int = 3,
+    model: str | None = None,
+    device: str | None = None,
+    search: str | None = None,
+) -> Retriever:
     """Open an index folder, or a server in Search-R1's dialect if `spec` begins with http:// or https://.
 
-    `timeout` (seconds, for one search in all) and `attempts` are for servers; see `RemoteRetriever`.
+    `timeout` (seconds, for one search in all) and `attempts` are for servers, see `RemoteRetriever`; `model`, `device`
+    and `search` are for index folders, see `open_index`.
     """
     if str(spec).startswith(("http://", "https://")):
         from searchparty.retrieval.remote import RemoteRetriever
 
+        if (model, device, search) != (None, None, None):
+            raise UserError(
+                f"{spec}: is a server, which has a model, a device and a way to search of its own; remove them here"
+            )
         return RemoteRetriever(str(spec), timeout=timeout, attempts=attempts, token=os.environ.get(TOKEN_VARIABLE))
-    return open_index(spec)
+    return open_index(spec, model=model, device=device, search=search)
+
+
+def _open_dense(folder: Path, manifest: Manifest, model: str | None, device: str | None, search: str | None) -> DenseIndex:
+    # Imported here because torch takes longer to import than any other index takes to open.
+    from searchparty.retrieval.dense.index import DenseIndex
+    from searchparty.retrieval.dense.profiles import EncoderProfile
+    from searchparty.retrieval.dense.sentence_encoder import SentenceEncoder
+
+    devices = (device or "cpu").split(",")
+    profile = EncoderProfile.from_settings(manifest.settings)
+    encoder = SentenceEncoder(model or str(manifest.settings["model"]), profile, device=devices[0])
+    return DenseIndex(folder, encoder, search=search, devices=devices)

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from searchparty.config.recipe import ModelSpec
+from searchparty.config.retrieval import RetrieverPlan
 from searchparty.errors import UserError
+from searchparty.evaluation.retrievers import plan_of
 from searchparty.models.loading import load_model, model_folder
 from searchparty.models.model_folders import model_identity
 from searchparty.retrieval.manifest import load_manifest
@@ -48,8 +50,8 @@ def _named(spec: PlayedStage) -> Iterator[tuple[str, str, str]]:
     recorded = getattr(spec, "episodes", None)
     if recorded is not None:
         yield "episodes", "episodes", str(recorded)
-    if spec.index is not None and not spec.index.startswith(SERVED):
-        yield "index", "index", spec.index
+    if spec.index is not None:
+        yield from _retrieval(spec.index)
     if spec.prompts not in (None, "world"):
         yield "prompts", "prompts", str(spec.prompts)
     if judge is not None and judge.prompt is not None:
@@ -66,6 +68,19 @@ def _named(spec: PlayedStage) -> Iterator[tuple[str, str, str]]:
     for key, model in models.items():
         if model is not None and not model.spec.startswith(("stage:", *SERVED)):
             yield key, "model", model.spec
+
+
+def _retrieval(choice: str | RetrieverPlan) -> Iterator[tuple[str, str, str]]:
+    """The indexes and the model that a retriever is put together from."""
+    try:
+        plan = plan_of(choice)
+    except UserError:
+        return
+    for number, source in enumerate(plan.sources):
+        if not source.index.startswith(SERVED):
+            yield "index" if choice == source.index else f"index.sources.{number}", "index", source.index
+    if plan.rerank is not None:
+        yield "index.rerank.model", "model", plan.rerank.model
 
 
 def _digest(kind: str, place: str) -> str | None:

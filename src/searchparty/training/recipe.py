@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from searchparty.config.load import merged
 from searchparty.config.recipe import ModelChoice, ModelSpec, RetrieverSpec, RoleSpec, SamplingSpec, Strict, TeamChoice
+from searchparty.config.retrieval import IndexChoice
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.plans import PLANS
 
@@ -184,7 +185,7 @@ class PlayedStage(Strict):
     format: str | None = None
     limit: Positive | None = None
     """Only the first so many questions of the file."""
-    index: str | None = None
+    index: IndexChoice | None = None
     prompts: str | None = None
     sampling: SamplingSpec = SamplingSpec()
     roles: dict[str, RoleSpec] = Field(default_factory=dict)

@@ -1,0 +1,83 @@
+"""The last word on scores: float64 sums by one routine on the CPU, rounded to float32, ranked with ties by ascending row.
+
+Whatever finds candidates (blocks on a card, a FAISS index), the same rows get the same scores and the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from searchparty.retrieval.dense.vectors import Vectors
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best rows of one query: int64 [hits] and their scores, float32 [hits], best first, ties by ascending row."""
+
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+
+class VectorSearch(Protocol):
+    """Finds the best of stored vectors for query vectors."""
+
+    def search(self, queries: NDArray[np.float32], k: int) -> Sequence[Found]:
+        """At most `k`, at least 1, rows for each of the query vectors, float32 [queries, dimension], all finite."""
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Query vectors as they are compared: each divided by a power of two so that its components lie in [-1, 1], and rounded to
+    float16 where the stored vectors are no wider than that, so that every device multiplies the same numbers.
+
+    Attributes:
+        values: float32 [queries, dimension], already rounded.
+        factors: the powers of two, float64 [queries].
+    """
+
+    values: NDArray[np.float32]
+    factors: NDArray[np.float64]
+
+    @classmethod
+    def prepare(cls, queries: NDArray[np.float32], vectors: Vectors) -> Queries:
+        """Queries for comparison with stored vectors."""
+        exponents = np.frexp(np.abs(queries).max(axis=1, initial=0.0))[1]
+        values = np.ldexp(queries, -exponents[:, None]).astype(np.float32)
+        if vectors.values.dtype != np.float32:
+            values = values.astype(np.float16).astype(np.float32)
+        return cls(values, np.ldexp(1.0, exponents))
+
+    @property
+    def norms(self) -> NDArray[np.float64]:
+        """Lengths of the values, float64 [queries]."""
+        return np.asarray(np.linalg.norm(self.values.astype(np.float64), axis=1))
+
+    def rank(
+        self, number: int, rows: NDArray[np.int64], values: NDArray[Any], scales: NDArray[np.float32] | None, k: int
+    ) -> Found:
+        """The best `k` of some rows for one query.
+
+        Args:
+            number: which query.
+            rows: the rows, each once.
+            values, scales: what is stored of them, see `Vectors`.
+        """
+        sums: NDArray[np.float64] = (values.astype(np.float64) * self.values[number].astype(np.float64)).sum(axis=1)
+        if scales is not None:
+            sums *= scales.astype(np.float64)
+        # A row's score does not depend on which rows are scored with it.
+        return best_of(rows, (sums * self.factors[number]).astype(np.float32), k)
+
+
+def best_of(rows: NDArray[np.int64], scores: NDArray[np.float32], k: int) -> Found:
+    """The best `k` of scored rows."""
+    order = np.lexsort((rows, -scores))[:k]
+    return Found(rows[order], scores[order])
+
+
+NOTHING = Found(np.empty(0, np.int64), np.empty(0, np.float32))

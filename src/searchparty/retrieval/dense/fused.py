@@ -1,0 +1,68 @@
+"""A kernel for cards that multiplies vectors and keeps the best score of each group of rows; no other score is written out."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+_DEPTH = 64
+"""Components multiplied at a time."""
+_LEAST_SHARED_BYTES = 101_376
+"""Fast memory of a processor on the smallest cards that this runs on."""
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _kernel(  # type: ignore[no-untyped-def]
+    queries, values, scales, maxima, query_count, row_count, dimension, group_count,
+    HAS_SCALES: tl.constexpr, QUERIES: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    # One axis of programs, since the second one ends at 65,535. Blocks of queries follow one another, to share a group's rows.
+    blocks = tl.cdiv(query_count, QUERIES)
+    query = tl.program_id(0) % blocks * QUERIES + tl.arange(0, QUERIES)
+    group = tl.program_id(0) // blocks
+    row = group.to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    scores = tl.zeros((QUERIES, ROWS), dtype=tl.float32)
+    for start in range(0, dimension, DEPTH):
+        component = start + tl.arange(0, DEPTH)
+        inside = component[None, :] < dimension
+        some_queries = tl.load(
+            queries + query[:, None] * dimension + component[None, :], mask=(query[:, None] < query_count) & inside, other=0.0
+        )
+        some_values = tl.load(
+            values + row[:, None] * dimension + component[None, :], mask=(row[:, None] < row_count) & inside, other=0.0
+        )
+        scores = tl.dot(some_queries, tl.trans(some_values.to(tl.float16)), scores)
+    if HAS_SCALES:
+        scores *= tl.load(scales + row, mask=row < row_count, other=0.0)[None, :]
+    scores = tl.where(row[None, :] < row_count, scores, float("-inf"))
+    tl.store(maxima + query.to(tl.int64) * group_count + group, tl.max(scores, axis=1), mask=query < query_count)
+
+
+def _stages(device: torch.device, rows: int) -> int:
+    """How many pieces of queries and vectors fit the fast memory of a processor at once; more than 4 bring nothing."""
+    properties = torch.cuda.get_device_properties(device)
+    room = int(getattr(properties, "shared_memory_per_block_optin", _LEAST_SHARED_BYTES))
+    return max(1, min(4, room // (rows * _DEPTH * 2)))
+
+
+def fused_maxima(queries: torch.Tensor, values: torch.Tensor, scales: torch.Tensor | None, group_rows: int) -> torch.Tensor:
+    """The best score of each group of consecutive rows, float32 [queries, groups].
+
+    Args:
+        queries: float16 [queries, dimension].
+        values: float16 or int8 [rows, dimension].
+        scales: float32 [rows] for int8, else None.
+        group_rows: rows of a group, a power of two from 16.
+    """
+    groups = triton.cdiv(len(values), group_rows)
+    maxima = torch.empty((len(queries), groups), device=values.device)
+    together = min(256, max(16, triton.next_power_of_2(len(queries))))
+    with torch.cuda.device(values.device):
+        _kernel[(triton.cdiv(len(queries), together) * groups,)](
+            queries.contiguous(), values, values if scales is None else scales, maxima,
+            len(queries), len(values), values.shape[1], groups,
+            HAS_SCALES=scales is not None, QUERIES=together, ROWS=group_rows, DEPTH=_DEPTH,
+            num_warps=8 if together > 64 else 4, num_stages=_stages(values.device, together + group_rows),
+        )  # fmt: skip
+    return maxima
