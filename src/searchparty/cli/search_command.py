@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from searchparty.cli.numbers import positive
+from searchparty.retrieval.dialects import DIALECTS
 
 if TYPE_CHECKING:
     from searchparty.retrieval.types import Hit
@@ -18,6 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("index", metavar="DIR", help="folder of an index, or address of a retrieval server (http://…)")
     parser.add_argument("query", help="what to search for")
+    parser.add_argument(
+        "--dialect", choices=list(DIALECTS), default="search-r1", help="how a server is asked (default: %(default)s)"
+    )
     parser.add_argument("-k", type=positive, default=3, help="number of hits (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object: query, retriever, hits with whole texts")
 
@@ -26,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Search and print."""
     from searchparty.retrieval.opening import open_retriever
 
-    retriever = open_retriever(args.index)
+    retriever = open_retriever(args.index, dialect=args.dialect)
     [hits] = retriever.search([args.query], args.k)
     if args.json:
         found = [

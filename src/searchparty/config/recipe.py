@@ -117,10 +117,16 @@ TeamChoice = Annotated[TeamSpec, BeforeValidator(_team_from_text)]
 class RetrieverSpec(Strict):
     """How a remote retriever is asked; a local index needs none of this."""
 
+    dialect: Literal["search-r1", "single-query", "questions", "batch-search", "queries", "native"] = "search-r1"
+    """In which form a server is asked; see `searchparty.retrieval.dialects`."""
     timeout: Annotated[float, Field(gt=0)] = 30.0
     """Seconds that one query may take, all attempts included."""
     attempts: Annotated[int, Field(ge=1)] = 4
     """How many times a failed request is sent before it is recorded as failed."""
+    break_after: Annotated[int, Field(ge=0)] = 10
+    """Failed requests in a row after which a server is left alone for a while and searches fail at once; 0 for never."""
+    break_seconds: Annotated[float, Field(gt=0)] = 5.0
+    """How long it is left alone before one request tries it again."""
 
 
 class TeamRecipe(Strict):

@@ -18,6 +18,7 @@ from searchparty.models.loading import Model, load_model
 from searchparty.models.types import Message, Sampling
 from searchparty.retrieval.batching import AsyncRetriever
 from searchparty.retrieval.opening import open_retriever
+from searchparty.retrieval.posting import Patience
 from searchparty.teams.cast import Cast, Part
 from searchparty.teams.prompts import Prompt, built_in_prompt, load_prompt
 from searchparty.teams.registry import find_team, make_team
@@ -130,8 +131,9 @@ def _open_retriever(recipe: TeamRecipe, team: Team) -> AsyncRetriever | None:
         return None
     if recipe.index is None:
         raise UserError(f"index: the team {team.name} searches; give --index DIR, or build one with: searchparty index build")
-    opened = open_retriever(recipe.index, timeout=recipe.retriever.timeout, attempts=recipe.retriever.attempts)
-    return AsyncRetriever(opened)
+    asked = recipe.retriever
+    patience = Patience(asked.timeout, asked.attempts, break_after=asked.break_after, break_seconds=asked.break_seconds)
+    return AsyncRetriever(open_retriever(recipe.index, dialect=asked.dialect, patience=patience))
 
 
 def _prompt(role: str, recipe: TeamRecipe, team: type[Team]) -> Prompt:

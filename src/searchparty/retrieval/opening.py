@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from searchparty.errors import UserError
 from searchparty.retrieval.bm25 import NAME as BM25
 from searchparty.retrieval.bm25 import BM25Index
 from searchparty.retrieval.manifest import load_manifest
 from searchparty.retrieval.types import Retriever
+
+if TYPE_CHECKING:
+    from searchparty.retrieval.posting import Patience
 
 TOKEN_VARIABLE = "SEARCHPARTY_RETRIEVER_TOKEN"
 """Environment variable with the bearer token that a retrieval server asks for."""
@@ -26,13 +30,19 @@ def open_index(folder: Path | str) -> BM25Index:
     return BM25Index(path)
 
 
-def open_retriever(spec: Path | str, *, timeout: float = 30.0, attempts: int = 3) -> Retriever:
-    """Open an index folder, or a server in Search-R1's dialect if `spec` begins with http:// or https://.
+def open_retriever(spec: Path | str, *, dialect: str = "search-r1", patience: Patience | None = None) -> Retriever:
+    """Open an index folder, or a server if `spec` begins with http:// or https://.
 
-    `timeout` (seconds, for one search in all) and `attempts` are for servers; see `RemoteRetriever`.
+    Args:
+        spec: folder or address.
+        dialect: for a server: how it is asked, a name out of `DIALECTS`.
+        patience: for a server: how hard it is tried.
+
+    Raises:
+        UserError: there is no such index, or the address is none.
     """
     if str(spec).startswith(("http://", "https://")):
         from searchparty.retrieval.remote import RemoteRetriever
 
-        return RemoteRetriever(str(spec), timeout=timeout, attempts=attempts, token=os.environ.get(TOKEN_VARIABLE))
+        return RemoteRetriever(str(spec), dialect=dialect, patience=patience, token=os.environ.get(TOKEN_VARIABLE))
     return open_index(spec)
