@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from retrieval_factories import DATA, FunctionRetriever, build, ids
+from running_server import running
 
 from searchparty.errors import Failure, FailureKind, ServiceFailure, UserError
-from searchparty.retrieval import server as server_module
+from searchparty.retrieval.asgi import RequestError
 from searchparty.retrieval.bm25 import BM25Index
 from searchparty.retrieval.remote import RemoteRetriever
-from searchparty.retrieval.server import RequestError, RetrievalServer, parse_request
-from searchparty.retrieval.serving import Server, bind
-from searchparty.retrieval.types import Hit, Passage, Retriever
-
-
-@contextmanager
-def running(retriever: Retriever, passages: int, default_k: int = 3) -> Iterator[str]:
-    """The address of a server that runs in a thread."""
-    addresses: list[str] = []
-    ready = threading.Event()
-
-    def on_ready(address: str) -> None:
-        addresses.append(address)
-        ready.set()
-
-    server = Server(RetrievalServer(retriever, passages, default_k), bind("127.0.0.1", 0), on_ready)
-    thread = threading.Thread(target=server.run_on_socket)
-    thread.start()
-    assert ready.wait(10)
-    try:
-        yield addresses[0]
-    finally:
-        server.should_exit = True
-        thread.join(10)
+from searchparty.retrieval.server import Limits
+from searchparty.retrieval.serving import bind
+from searchparty.retrieval.types import Hit, Passage
+from searchparty.retrieval.wire import PARSERS
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +143,7 @@ def test_unknown_paths_and_methods_are_refused(client: httpx.Client) -> None:
 
 
 def test_a_body_that_is_too_long_is_refused(client: httpx.Client) -> None:
-    too_long = b" " * (server_module.LARGEST_BODY + 1)
+    too_long = b" " * (Limits().body_bytes + 1)
     assert client.post("/retrieve", content=too_long).status_code == 413
     assert client.post("/retrieve", content=iter([too_long])).status_code == 413
     assert client.get("/health").status_code == 200
@@ -218,7 +198,7 @@ def shared_text_server() -> Iterator[tuple[RemoteRetriever, list[Passage]]]:
         def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
             return [[Hit(passage, 1, 1.0) for passage in served] for _ in queries]
 
-    with running(Fixed(), 1) as address:
+    with running(Fixed(), 1, limits=Limits(memory_bytes=0)) as address:
         yield RemoteRetriever(address), served
 
 
@@ -259,10 +239,10 @@ def test_an_impossible_address_is_a_user_error(host: str, port: int) -> None:
         bind(host, port)
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_are_a_request_or_a_request_error(body: bytes) -> None:
+@given(st.sampled_from(sorted(PARSERS)), st.binary(max_size=200))
+def test_any_bytes_are_a_request_or_a_request_error(path: str, body: bytes) -> None:
     try:
-        request = parse_request(body, 3, 10)
+        request = PARSERS[path](body, 3, 10)
     except RequestError as error:
         assert error.status == 400
     else:
