@@ -12,8 +12,8 @@ from stub_server import Reply, results, stub_server
 
 from searchparty.errors import FailureKind, ServiceFailure
 from searchparty.retrieval.breaker import CircuitBreaker
-from searchparty.retrieval.posting import Patience
 from searchparty.retrieval.remote import RemoteRetriever
+from searchparty.retrieval.retrying import Patience
 
 
 class Clock:

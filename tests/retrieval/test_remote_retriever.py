@@ -12,8 +12,8 @@ from stub_server import Reply, results, stub_server
 
 from searchparty.errors import FailureKind, ServiceFailure, UserError
 from searchparty.retrieval.opening import open_retriever
-from searchparty.retrieval.posting import Patience
 from searchparty.retrieval.remote import RemoteRetriever
+from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.types import Hit, Passage
 
 

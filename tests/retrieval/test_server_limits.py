@@ -20,8 +20,8 @@ from running_server import running
 from searchparty.errors import Failure, FailureKind, ServiceFailure
 from searchparty.retrieval import asgi
 from searchparty.retrieval.memo import Memo
-from searchparty.retrieval.posting import Patience
 from searchparty.retrieval.remote import RemoteRetriever
+from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.server import Limits
 
 

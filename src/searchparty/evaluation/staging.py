@@ -19,7 +19,7 @@ from searchparty.models.types import Message, Sampling
 from searchparty.retrieval.batching import AsyncRetriever
 from searchparty.retrieval.cache import CacheMode, open_through_cache
 from searchparty.retrieval.opening import open_retriever
-from searchparty.retrieval.posting import Patience
+from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.types import Retriever
 from searchparty.teams.cast import Cast, Part
 from searchparty.teams.prompts import Prompt, built_in_prompt, load_prompt

@@ -13,7 +13,7 @@ from searchparty.retrieval.manifest import load_manifest
 from searchparty.retrieval.types import Retriever
 
 if TYPE_CHECKING:
-    from searchparty.retrieval.posting import Patience
+    from searchparty.retrieval.retrying import Patience
 
 TOKEN_VARIABLE = "SEARCHPARTY_RETRIEVER_TOKEN"
 """Environment variable with the bearer token that a retrieval server asks for."""

@@ -10,7 +10,8 @@ import orjson
 
 from searchparty.errors import FailureKind
 from searchparty.retrieval.dialects import DIALECTS
-from searchparty.retrieval.posting import Patience, Poster
+from searchparty.retrieval.posting import Poster
+from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.types import Hit
 
 _AT_ONCE = 16
