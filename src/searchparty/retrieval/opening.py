@@ -1,4 +1,4 @@
-"""One way to open any retriever: an index folder by what its manifest says, a server by its address."""
+"""One way to open any retriever: an index folder by what its manifest says, a server or a collection by its address."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from searchparty.errors import UserError
 from searchparty.retrieval.bm25 import NAME as BM25
 from searchparty.retrieval.bm25 import BM25Index
 from searchparty.retrieval.manifest import load_manifest
+from searchparty.retrieval.stores.address import STORE_PREFIXES
 from searchparty.retrieval.types import Retriever
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def open_index(folder: Path | str) -> BM25Index:
 
 
 def open_retriever(spec: Path | str, *, dialect: str = "search-r1", patience: Patience | None = None) -> Retriever:
-    """Open an index folder, or a server if `spec` begins with http:// or https://.
+    """Open an index folder, a server if `spec` begins with http:// or https://, or a collection in a search server.
 
     Args:
         spec: folder or address.
@@ -39,8 +40,13 @@ def open_retriever(spec: Path | str, *, dialect: str = "search-r1", patience: Pa
         patience: for a server: how hard it is tried.
 
     Raises:
-        UserError: there is no such index, or the address is none.
+        UserError: there is no such index or collection, or the address is none.
+        ServiceFailure: a search server cannot be asked for its collection.
     """
+    if str(spec).startswith(STORE_PREFIXES):
+        from searchparty.retrieval.stores.opening import open_store_retriever
+
+        return open_store_retriever(str(spec), patience, os.environ.get(TOKEN_VARIABLE))
     if str(spec).startswith(("http://", "https://")):
         from searchparty.retrieval.remote import RemoteRetriever
 

@@ -14,6 +14,7 @@ from searchparty.errors import UserError
 from searchparty.models.loading import load_model, model_folder
 from searchparty.models.model_folders import model_identity
 from searchparty.retrieval.manifest import load_manifest
+from searchparty.retrieval.stores.address import STORE_PREFIXES
 from searchparty.training.recipe import PlayedStage, TrainRecipe
 from searchparty.training.recorded_episodes import episode_files
 from searchparty.training.references import model_references, role_models
@@ -48,7 +49,7 @@ def _named(spec: PlayedStage) -> Iterator[tuple[str, str, str]]:
     recorded = getattr(spec, "episodes", None)
     if recorded is not None:
         yield "episodes", "episodes", str(recorded)
-    if spec.index is not None and not spec.index.startswith(SERVED):
+    if spec.index is not None and not spec.index.startswith((*SERVED, *STORE_PREFIXES)):
         yield "index", "index", spec.index
     if spec.prompts not in (None, "world"):
         yield "prompts", "prompts", str(spec.prompts)
