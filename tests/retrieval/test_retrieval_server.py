@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+import requests
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from retrieval_factories import DATA, FunctionRetriever, build, ids
@@ -177,6 +178,19 @@ def test_the_client_of_search_r1_reads_the_replies(client: httpx.Client, queries
                 assert title.startswith('"') and title.endswith('"') and text
 
 
+@pytest.mark.parametrize("count", [1, 2, 24])
+@pytest.mark.parametrize("scores", [True, False])
+def test_a_stock_client_on_requests_works_as_it_is(
+    client: httpx.Client, index: BM25Index, queries: list[str], count: int, scores: bool
+) -> None:
+    payload = {"queries": queries[:count], "topk": 3, "return_scores": scores}
+    replies = requests.post(f"{str(client.base_url).rstrip('/')}/retrieve", json=payload).json()["result"]
+    documents = [[item["document"] if scores else item for item in reply] for reply in replies]
+    assert [[document["id"] for document in found] for found in documents] == [
+        ids(hits) for hits in index.search(queries[:count], 3)
+    ]
+
+
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(title=st.text(), text=st.text())
 def test_any_unicode_text_comes_through_server_and_client(
@@ -202,7 +216,10 @@ def shared_text_server() -> Iterator[tuple[RemoteRetriever, list[Passage]]]:
         yield RemoteRetriever(address), served
 
 
-@pytest.mark.parametrize(("kind", "status"), [(FailureKind.TIMEOUT, 504), (FailureKind.UNREACHABLE, 502)])
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [(FailureKind.TIMEOUT, 504), (FailureKind.UNREACHABLE, 502), (FailureKind.SERVER_ERROR, 500), (FailureKind.REJECTED, 500)],
+)
 def test_a_failure_behind_the_server_is_an_error_and_not_an_empty_result(kind: FailureKind, status: int) -> None:
     def fail(queries: Sequence[str]) -> None:
         raise ServiceFailure(Failure("retriever", kind, "two\nlines"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 import socket
 import threading
@@ -20,6 +21,7 @@ from running_server import running
 from searchparty.errors import Failure, FailureKind, ServiceFailure
 from searchparty.retrieval import asgi
 from searchparty.retrieval.memo import Memo
+from searchparty.retrieval.metrics import Metrics, shared_bytes
 from searchparty.retrieval.remote import RemoteRetriever
 from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.server import Limits
@@ -219,6 +221,22 @@ def test_requests_queries_errors_latency_and_batches_are_counted() -> None:
     assert counted['batch_queries_bucket{le="1"}'] == 2, "one for a, one for bad"
     assert counted['batch_queries_bucket{le="4"}'] == counted["batch_queries_count"] == 3
     assert counted["batch_queries_sum"] == 5
+
+
+def test_processes_add_up_and_a_successor_goes_on_with_the_counts_of_the_dead() -> None:
+    memory = mmap.mmap(-1, shared_bytes(2))
+    first, second = Metrics(memory, 0), Metrics(memory, 1)
+    first.waiting(5)
+    for process in (first, first, second):
+        process.request("/retrieve", queries=2, remembered=1, seconds=0.5)
+    successor = Metrics(memory, 0)
+    successor.error("internal")
+    for process in (successor, second):
+        lines = process.text().decode().splitlines()
+        assert 'searchparty_requests_total{endpoint="/retrieve"} 3' in lines
+        assert "searchparty_queries_total 6" in lines
+        assert "searchparty_waiting_requests 0" in lines, "what the dead one held is gone"
+        assert "searchparty_workers 2" in lines
 
 
 def test_a_query_that_was_answered_is_not_searched_again() -> None:

@@ -35,6 +35,9 @@ _MEGABYTE = 1024 * 1024
 _UNWATCHED_SECONDS = 0.1
 """A search that takes longer is given up when its client closes the connection; watching from the start would cost time."""
 
+_STATUS_OF_FAILURE = {FailureKind.TIMEOUT: 504, FailureKind.UNREACHABLE: 502, FailureKind.RATE_LIMITED: 502}
+"""What a client is told when a service behind the retriever is out of order; any other failure may be this request's own."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -173,7 +176,7 @@ class RetrievalServer:
         """The hits of queries; given up, and not begun if that is still possible, when the client is gone.
 
         Raises:
-            RequestError: 504 or 502 if a service behind the retriever failed, 500 for any other reason.
+            RequestError: 504 or 502 if a service behind the retriever is out of order, 500 if it failed for this request.
             ClientGone: nobody waits any more.
         """
         found = self._retriever.submit(queries, k)
@@ -196,7 +199,7 @@ class RetrievalServer:
                 raise ClientGone from None
             raise
         except ServiceFailure as error:
-            status = 504 if error.failure.kind is FailureKind.TIMEOUT else 502
+            status = _STATUS_OF_FAILURE.get(error.failure.kind, 500)
             raise RequestError(status, " ".join(str(error).split()), error.failure.kind) from error
         except UserError as error:
             raise RequestError(500, "; ".join(error.lines), "internal") from error
