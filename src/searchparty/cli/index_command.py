@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from searchparty.cli.progress_bar import progress_bar
-
 if TYPE_CHECKING:
+    from searchparty.retrieval.building import Progress
     from searchparty.retrieval.manifest import Manifest
 
 
@@ -44,7 +46,7 @@ def _build(args: argparse.Namespace) -> int:
     from searchparty.retrieval.bm25 import BM25Index
 
     started = time.perf_counter()
-    with progress_bar() as progress:
+    with _progress_bar() as progress:
         index = BM25Index.build(
             args.corpus, args.output, format=args.format, k1=args.k1, b=args.b, overwrite=args.overwrite, progress=progress
         )
@@ -77,6 +79,21 @@ def _description(folder: Path, manifest: Manifest) -> str:
     }
     width = max(map(len, rows))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Progress]:
+    """A bar on standard error if that is a terminal, and silence otherwise."""
+    if not sys.stderr.isatty():
+        yield lambda stage, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("")
+        yield lambda stage, done, total: bar.update(task, description=stage, completed=done, total=total)
 
 
 def _megabytes(size: int) -> str:
