@@ -20,11 +20,12 @@ from running_server import running
 from searchparty.errors import Failure, FailureKind, ServiceFailure, UserError
 from searchparty.retrieval.asgi import RequestError
 from searchparty.retrieval.bm25 import BM25Index
+from searchparty.retrieval.dialects import DIALECTS
 from searchparty.retrieval.remote import RemoteRetriever
 from searchparty.retrieval.server import Limits
 from searchparty.retrieval.serving import bind
 from searchparty.retrieval.types import Hit, Passage
-from searchparty.retrieval.wire import PARSERS
+from searchparty.retrieval.wire import PATHS, parse_request
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +179,45 @@ def test_the_client_of_search_r1_reads_the_replies(client: httpx.Client, queries
                 assert title.startswith('"') and title.endswith('"') and text
 
 
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+@pytest.mark.parametrize("count", [1, 2, 24])
+def test_every_dialect_of_the_client_is_spoken(
+    client: httpx.Client, index: BM25Index, queries: list[str], dialect: str, count: int
+) -> None:
+    asked = [*queries[:count], "zzzunknown"]
+    found = RemoteRetriever(str(client.base_url), dialect=dialect).search(asked, 4)
+    expected = index.search(asked, 4)
+    assert [[(hit.passage.title, hit.passage.text) for hit in hits] for hits in found] == [
+        [(hit.passage.title, hit.passage.text) for hit in hits] for hits in expected
+    ]
+    if dialect not in ("questions", "queries"):
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "reply"),
+    [
+        ("/retrieve", {"query": "x", "topk": 1}, {"result": [[{"id": "x", "contents": '"x"\nabout x, k=1'}]]}),
+        ("/search", {"questions": ["x"], "N": 1}, [{"question": "x", "top_k_docs": ["x\nabout x, k=1"]}]),
+        ("/batch_search", {"query": ["x"], "top_n": 1}, [[{"id": "x", "contents": '"x"\nabout x, k=1'}]]),
+        (
+            "/batch_search",
+            {"query": ["x"], "top_n": 1, "return_score": True},
+            [[[{"id": "x", "contents": '"x"\nabout x, k=1'}]], [[1.0]]],
+        ),
+        ("/batch_search", {"query": [], "return_score": True}, [[], []]),
+        (
+            "/queries",
+            {"queries": ["7", "x"], "k": 1},
+            {"queries": ["7", "x"], "answers": [["7\t7\nabout 7, k=1"], ["x\nabout x, k=1"]]},
+        ),
+    ],
+)
+def test_the_other_dialects_are_answered_as_their_clients_read_them(path: str, body: dict[str, Any], reply: Any) -> None:
+    with running(FunctionRetriever(), 9) as address:
+        assert httpx.post(f"{address}{path}", json=body, trust_env=False).json() == reply
+
+
 @pytest.mark.parametrize("count", [1, 2, 24])
 @pytest.mark.parametrize("scores", [True, False])
 def test_a_stock_client_on_requests_works_as_it_is(
@@ -256,10 +296,10 @@ def test_an_impossible_address_is_a_user_error(host: str, port: int) -> None:
         bind(host, port)
 
 
-@given(st.sampled_from(sorted(PARSERS)), st.binary(max_size=200))
+@given(st.sampled_from(PATHS), st.binary(max_size=200))
 def test_any_bytes_are_a_request_or_a_request_error(path: str, body: bytes) -> None:
     try:
-        request = PARSERS[path](body, 3, 10)
+        request = parse_request(path, body, 3, 10)
     except RequestError as error:
         assert error.status == 400
     else:

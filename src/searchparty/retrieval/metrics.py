@@ -17,7 +17,7 @@ from searchparty.errors import FailureKind
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
-ENDPOINTS = ("/retrieve", "/search")
+ENDPOINTS = ("/retrieve", "/search", "/batch_search", "/queries")
 ERROR_KINDS = (
     "bad_request",
     "unauthorized",

@@ -1,7 +1,8 @@
 """Serves any retriever over HTTP. A bare ASGI application: no web framework between socket and search.
 
-`POST /retrieve` in Search-R1's form and `POST /search` in the native one, see `wire`; `GET /health` says how many passages and
-which retriever there is; `GET /metrics` is for Prometheus. Every error is `{"error": "one line"}`.
+It speaks every dialect of the client, Search-R1's at `POST /retrieve` and the native one at `POST /search` among them, see
+`dialects`; `GET /health` says how many passages and which retriever there is; `GET /metrics` is for Prometheus. Every error is
+`{"error": "one line"}`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from searchparty.retrieval.batching import AsyncRetriever
 from searchparty.retrieval.memo import Memo
 from searchparty.retrieval.metrics import CONTENT_TYPE, Metrics
 from searchparty.retrieval.types import Hit, Retriever
-from searchparty.retrieval.wire import PARSERS, RetrieveRequest
+from searchparty.retrieval.wire import PATHS, RetrieveRequest, parse_request
 
 _MEGABYTE = 1024 * 1024
 _UNWATCHED_SECONDS = 0.1
@@ -122,11 +123,11 @@ class RetrievalServer:
         if path == "/metrics":
             require_method(method, "GET")
             await respond(send, 200, self._metrics.text(), content_type=CONTENT_TYPE)
-        elif path in PARSERS:
+        elif path in PATHS:
             require_method(method, "POST")
             await self._retrieve(path, scope, receive, send)
         else:
-            paths = "POST /retrieve, POST /search, GET /health and GET /metrics"
+            paths = f"POST {', '.join(PATHS)}, GET /health and /metrics"
             raise RequestError(404, f"no such path {scope['path']!r}; there are {paths}", "not_found")
 
     def _check_token(self, scope: Scope) -> None:
@@ -147,9 +148,9 @@ class RetrievalServer:
         self._metrics.waiting(self._under_way)
         try:
             async with self._bodies.read(scope, receive) as body:
-                request = PARSERS[path](body, self._default_k, self._passages)
+                request = parse_request(path, body, self._default_k, self._passages)
                 answers, searched = await self._answers(request, receive)
-                await respond(send, 200, request.form.reply(answers))
+                await respond(send, 200, request.form.reply(request.queries, answers))
                 remembered = len(request.queries) - searched
                 self._metrics.request(path, len(request.queries), remembered, time.perf_counter() - started)
         finally:
