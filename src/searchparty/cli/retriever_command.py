@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     serve = actions.add_parser(
         "serve",
         help="serve an index over HTTP",
-        description="Serve an index over HTTP: POST /retrieve in Search-R1's dialect, POST /search with passages in full,"
-        " GET /health, GET /metrics for Prometheus.",
+        description="Serve an index over HTTP: POST /retrieve in Search-R1's dialect, POST /search with passages in full and"
+        " the dialects of other projects, GET /health, GET /metrics for Prometheus.",
     )
     serve.add_argument("index", metavar="DIR", help="folder of the index")
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)")

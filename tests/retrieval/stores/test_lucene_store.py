@@ -149,6 +149,18 @@ def test_a_search_that_only_a_part_of_the_index_answered_is_no_answer(corpus: Pa
             retriever.search(["red"], 3)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [{}, {"responses": []}, {"responses": ["text"]}, {"responses": [{"hits": {"hits": [{"_score": None, "_source": {}}]}}]}],
+)
+def test_a_reply_in_another_form_is_malformed(corpus: Path, address: str, stub: LuceneStub, reply: object) -> None:
+    fill(corpus, address)
+    retriever = open_store_retriever(address, PATIENCE)
+    stub.troubles = [(200, reply)]
+    with pytest.raises(ServiceFailure, match="malformed_reply"):
+        retriever.search(["red"], 3)
+
+
 def test_a_document_that_was_refused_ends_the_filling(corpus: Path, address: str, stub: LuceneStub) -> None:
     store = open_store(address, PATIENCE)
     fill_store(corpus, store, address)

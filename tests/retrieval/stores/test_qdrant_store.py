@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from retrieval_factories import DATA, ids, passages_of, write_corpus
+from stub_server import Reply, stub_server
 
 from searchparty.errors import FailureKind, ServiceFailure, UserError
 from searchparty.retrieval.bm25 import BM25Index
@@ -13,7 +14,7 @@ from searchparty.retrieval.opening import open_retriever
 from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.stores.filling import fill_store
 from searchparty.retrieval.stores.opening import open_store, open_store_retriever
-from searchparty.retrieval.stores.store import StoreRetriever
+from searchparty.retrieval.stores.store import StoreManifest, StoreRetriever
 from searchparty.retrieval.types import Passage
 
 pytest.importorskip("qdrant_client")
@@ -114,3 +115,28 @@ def test_a_faulty_corpus_leaves_no_collection(tmp_path: Path, passages: list[Pas
     with pytest.raises(UserError, match="b from 0 to 1"):
         fill_store(tmp_path / "corpus", store, address, b=2)
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Reply(503), FailureKind.SERVER_ERROR),
+        (Reply(401, b"no"), FailureKind.REJECTED),
+        (Reply(body=b"<html>"), FailureKind.MALFORMED_REPLY),
+        (Reply(body=b'{"result": "text"}'), FailureKind.MALFORMED_REPLY),
+        (Reply(hang_up=True), FailureKind.UNREACHABLE),
+        (Reply(body=b"{}", delay=3), FailureKind.TIMEOUT),
+    ],
+)
+def test_troubles_of_a_server_are_typed_failures(reply: Reply, kind: FailureKind) -> None:
+    with stub_server(reply) as stub:
+        address = f"qdrant+{stub.url}/wiki"
+        store = open_store(address, Patience(attempts=1, timeout=1), token="s3cret")
+        manifest = StoreManifest(
+            retriever="qdrant-bm25", settings={}, corpus="c", passages=9, passages_sha256="0" * 64, complete=True
+        )
+        with pytest.raises(ServiceFailure) as caught:
+            store.search(manifest, ["words"], 3)
+        store.close()
+    assert caught.value.failure.kind is kind
+    assert "s3cret" not in str(caught.value)

@@ -94,10 +94,12 @@ class LuceneStore:
         bodies = [_query(query, min(k, manifest.passages)) for query in queries]
 
         def send(deadline: float) -> list[list[Hit]]:
-            replies = self._engine.search(bodies, deadline)["responses"]
-            for reply in replies:
-                _refuse(reply)
-            return [_hits(reply["hits"]["hits"]) for reply in replies]
+            reply = self._engine.search(bodies, deadline)
+            try:
+                return _read(reply["responses"], len(queries))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                detail = f"the reply is not that of a search: {type(error).__name__}: {error}"
+                raise Trouble(FailureKind.MALFORMED_REPLY, detail, alive=True) from error
 
         return self._retrying.run(send)[0]
 
@@ -114,6 +116,15 @@ def _query(query: str, k: int) -> dict[str, Any]:
         "track_scores": True,
         "track_total_hits": False,
     }
+
+
+def _read(replies: Sequence[Mapping[str, Any]], queries: int) -> list[list[Hit]]:
+    """The hits of each query. Raises Trouble for a search that failed, ValueError and its like for another form."""
+    for reply in replies:
+        _refuse(reply)
+    if len(replies) != queries:
+        raise ValueError(f"{len(replies)} answers to {queries} queries")
+    return [_hits(reply["hits"]["hits"]) for reply in replies]
 
 
 def _hits(entries: Sequence[Mapping[str, Any]]) -> list[Hit]:

@@ -139,9 +139,19 @@ class QdrantStore:
         except UnexpectedResponse as error:
             raise Trouble.of_status(error.status_code or 500, error_line(error.content, self._token)) from error
         except ResponseHandlingException as error:
-            late = isinstance(error.source, httpx.TimeoutException)
-            kind = FailureKind.TIMEOUT if late else FailureKind.UNREACHABLE
-            raise Trouble(kind, f"{type(error.source).__name__}: {error.source}") from error
+            raise _trouble(error.source) from error
+        except ValueError as error:
+            raise _trouble(error) from error
+
+
+def _trouble(source: Exception) -> Trouble:
+    """What went wrong between client and server."""
+    detail = f"{type(source).__name__}: {source}"
+    if isinstance(source, httpx.TimeoutException):
+        return Trouble(FailureKind.TIMEOUT, detail)
+    if isinstance(source, httpx.TransportError):
+        return Trouble(FailureKind.UNREACHABLE, detail)
+    return Trouble(FailureKind.MALFORMED_REPLY, detail, alive=True)
 
 
 def _client(address: StoreAddress, patience: Patience, token: str | None) -> tuple[Any, QdrantClient]:
