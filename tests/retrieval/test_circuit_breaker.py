@@ -78,13 +78,13 @@ def test_a_dead_server_is_no_longer_asked_until_the_pause_is_over() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    patience = Patience(attempts=1, break_after=2, break_seconds=0.2)
+    patience = Patience(attempts=1, break_after=2, break_seconds=1.0)
     retriever = RemoteRetriever(f"http://127.0.0.1:{port}", patience=patience)
     assert [failure(retriever).failure.attempts for _ in range(3)] == [1, 1, 0]
     refused = failure(retriever).failure
     assert refused.kind is FailureKind.UNREACHABLE
     assert "not asked" in refused.detail and "last: unreachable" in refused.detail
-    time.sleep(0.25)
+    time.sleep(1.1)
     assert failure(retriever).failure.attempts == 1
 
 

@@ -106,7 +106,9 @@ class Metrics:
         yield from _header("errors_total", "counter", "Requests that were not answered, by kind.")
         for kind, count in zip(ERROR_KINDS, part["errors"], strict=True):
             yield f'searchparty_errors_total{{kind="{kind}"}} {count:.0f}'
-        yield from _histogram("request_seconds", "Seconds from a request's arrival to its answer.", SECONDS, part["seconds"])
+        yield from _histogram(
+            "request_seconds", "Seconds from a request's arrival until its answer was ready.", SECONDS, part["seconds"]
+        )
         yield from _histogram("batch_queries", "Queries that were searched together.", BATCH_QUERIES, part["batches"])
         yield from _header("waiting_requests", "gauge", "Requests under way now.")
         yield f"searchparty_waiting_requests {part['waiting'][0]:.0f}"

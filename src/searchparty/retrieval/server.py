@@ -150,9 +150,10 @@ class RetrievalServer:
             async with self._bodies.read(scope, receive) as body:
                 request = parse_request(path, body, self._default_k, self._passages)
                 answers, searched = await self._answers(request, receive)
-                await respond(send, 200, request.form.reply(request.queries, answers))
+                reply = request.form.reply(request.queries, answers)
                 remembered = len(request.queries) - searched
                 self._metrics.request(path, len(request.queries), remembered, time.perf_counter() - started)
+                await respond(send, 200, reply)
         finally:
             self._under_way -= 1
             self._metrics.waiting(self._under_way)
