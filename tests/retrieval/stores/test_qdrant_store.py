@@ -65,9 +65,12 @@ def test_a_passage_without_words_is_kept_and_not_found(tmp_path: Path) -> None:
 def test_a_collection_that_is_missing_unfinished_or_not_ours_is_not_opened(tmp_path: Path) -> None:
     corpus = write_corpus(tmp_path / "corpus", passages_of("words"))
     address = f"qdrant+file:{tmp_path}/folder/passages"
-    with pytest.raises(UserError, match="no such collection"):
+    with pytest.raises(UserError, match="no such folder"):
         open_store_retriever(address)
+    assert not (tmp_path / "folder").exists()
     store = open_store(address)
+    with pytest.raises(UserError, match="no such collection"):
+        StoreRetriever(store, address)
     manifest = fill_store(corpus, store, address)
     with pytest.raises(UserError, match="already exists"):
         fill_store(corpus, store, address)

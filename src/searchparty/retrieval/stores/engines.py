@@ -160,7 +160,8 @@ class ElasticsearchEngine:
         except self._errors.SerializationError as error:
             raise Trouble(FailureKind.MALFORMED_REPLY, str(error), alive=True) from error
         except self._errors.TransportError as error:
-            raise Trouble(FailureKind.UNREACHABLE, str(error)) from error
+            cause = error.errors[-1] if error.errors else error
+            raise Trouble(FailureKind.UNREACHABLE, f"{type(cause).__name__}: {cause}") from error
         except self._errors.ApiError as error:
             if error.status_code == 404 and none_if_missing:
                 return None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from searchparty.errors import UserError
 from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.stores.address import parse_store_address
 from searchparty.retrieval.stores.store import Store, StoreRetriever
@@ -33,6 +36,9 @@ def open_store(address: str, patience: Patience | None = None, token: str | None
 
 def open_store_retriever(address: str, patience: Patience | None = None, token: str | None = None) -> StoreRetriever:
     """The retriever over a filled collection. Raises what `open_store` and `StoreRetriever` raise."""
+    place = parse_store_address(address, SECRET_VARIABLE)
+    if place.is_folder and not Path(place.place).is_dir():
+        raise UserError(f"{place.place}: no such folder; make the collection with: searchparty store fill CORPUS {address}")
     store = open_store(address, patience, token)
     try:
         return StoreRetriever(store, address)
