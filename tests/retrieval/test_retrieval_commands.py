@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 from retrieval_factories import DATA, build, write_corpus
+from stub_server import Reply, stub_server
 
 from searchparty.cli.main import main
 from searchparty.retrieval.serving import bind
@@ -52,6 +53,13 @@ def test_search_prints_json(index: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert found["retriever"].startswith("bm25(")
     assert [hit["rank"] for hit in found["hits"]] == [1, 2]
     assert set(found["hits"][0]) == {"rank", "score", "id", "title", "text"}
+
+
+def test_search_asks_a_server_in_the_dialect_that_was_named(capsys: pytest.CaptureFixture[str]) -> None:
+    reply = json.dumps({"answers": [["7\tTitle\nabout it"]]}).encode()
+    with stub_server(Reply(body=reply)) as stub:
+        assert main(["search", stub.url, "query", "--dialect", "queries"]) == 0
+    assert capsys.readouterr().out == "1. 1.000  [7]  Title\n   about it\n"
 
 
 def test_search_says_that_nothing_was_found(index: Path, capsys: pytest.CaptureFixture[str]) -> None:

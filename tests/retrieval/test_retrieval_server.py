@@ -6,44 +6,26 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import requests
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from retrieval_factories import DATA, FunctionRetriever, build, ids
+from running_server import running
 
 from searchparty.errors import Failure, FailureKind, ServiceFailure, UserError
-from searchparty.retrieval import server as server_module
+from searchparty.retrieval.asgi import RequestError
 from searchparty.retrieval.bm25 import BM25Index
+from searchparty.retrieval.dialects import DIALECTS
 from searchparty.retrieval.remote import RemoteRetriever
-from searchparty.retrieval.server import RequestError, RetrievalServer, parse_request
-from searchparty.retrieval.serving import Server, bind
-from searchparty.retrieval.types import Hit, Passage, Retriever
-
-
-@contextmanager
-def running(retriever: Retriever, passages: int, default_k: int = 3) -> Iterator[str]:
-    """The address of a server that runs in a thread."""
-    addresses: list[str] = []
-    ready = threading.Event()
-
-    def on_ready(address: str) -> None:
-        addresses.append(address)
-        ready.set()
-
-    server = Server(RetrievalServer(retriever, passages, default_k), bind("127.0.0.1", 0), on_ready)
-    thread = threading.Thread(target=server.run_on_socket)
-    thread.start()
-    assert ready.wait(10)
-    try:
-        yield addresses[0]
-    finally:
-        server.should_exit = True
-        thread.join(10)
+from searchparty.retrieval.server import Limits
+from searchparty.retrieval.serving import bind
+from searchparty.retrieval.types import Hit, Passage
+from searchparty.retrieval.wire import PATHS, parse_request
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +145,7 @@ def test_unknown_paths_and_methods_are_refused(client: httpx.Client) -> None:
 
 
 def test_a_body_that_is_too_long_is_refused(client: httpx.Client) -> None:
-    too_long = b" " * (server_module.LARGEST_BODY + 1)
+    too_long = b" " * (Limits().body_bytes + 1)
     assert client.post("/retrieve", content=too_long).status_code == 413
     assert client.post("/retrieve", content=iter([too_long])).status_code == 413
     assert client.get("/health").status_code == 200
@@ -197,6 +179,58 @@ def test_the_client_of_search_r1_reads_the_replies(client: httpx.Client, queries
                 assert title.startswith('"') and title.endswith('"') and text
 
 
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+@pytest.mark.parametrize("count", [1, 2, 24])
+def test_every_dialect_of_the_client_is_spoken(
+    client: httpx.Client, index: BM25Index, queries: list[str], dialect: str, count: int
+) -> None:
+    asked = [*queries[:count], "zzzunknown"]
+    found = RemoteRetriever(str(client.base_url), dialect=dialect).search(asked, 4)
+    expected = index.search(asked, 4)
+    assert [[(hit.passage.title, hit.passage.text) for hit in hits] for hits in found] == [
+        [(hit.passage.title, hit.passage.text) for hit in hits] for hits in expected
+    ]
+    if dialect not in ("questions", "queries"):
+        assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "reply"),
+    [
+        ("/retrieve", {"query": "x", "topk": 1}, {"result": [[{"id": "x", "contents": '"x"\nabout x, k=1'}]]}),
+        ("/search", {"questions": ["x"], "N": 1}, [{"question": "x", "top_k_docs": ["x\nabout x, k=1"]}]),
+        ("/batch_search", {"query": ["x"], "top_n": 1}, [[{"id": "x", "contents": '"x"\nabout x, k=1'}]]),
+        (
+            "/batch_search",
+            {"query": ["x"], "top_n": 1, "return_score": True},
+            [[[{"id": "x", "contents": '"x"\nabout x, k=1'}]], [[1.0]]],
+        ),
+        ("/batch_search", {"query": [], "return_score": True}, [[], []]),
+        (
+            "/queries",
+            {"queries": ["7", "x"], "k": 1},
+            {"queries": ["7", "x"], "answers": [["7\t7\nabout 7, k=1"], ["x\nabout x, k=1"]]},
+        ),
+    ],
+)
+def test_the_other_dialects_are_answered_as_their_clients_read_them(path: str, body: dict[str, Any], reply: Any) -> None:
+    with running(FunctionRetriever(), 9) as address:
+        assert httpx.post(f"{address}{path}", json=body, trust_env=False).json() == reply
+
+
+@pytest.mark.parametrize("count", [1, 2, 24])
+@pytest.mark.parametrize("scores", [True, False])
+def test_a_stock_client_on_requests_works_as_it_is(
+    client: httpx.Client, index: BM25Index, queries: list[str], count: int, scores: bool
+) -> None:
+    payload = {"queries": queries[:count], "topk": 3, "return_scores": scores}
+    replies = requests.post(f"{str(client.base_url).rstrip('/')}/retrieve", json=payload).json()["result"]
+    documents = [[item["document"] if scores else item for item in reply] for reply in replies]
+    assert [[document["id"] for document in found] for found in documents] == [
+        ids(hits) for hits in index.search(queries[:count], 3)
+    ]
+
+
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(title=st.text(), text=st.text())
 def test_any_unicode_text_comes_through_server_and_client(
@@ -218,11 +252,14 @@ def shared_text_server() -> Iterator[tuple[RemoteRetriever, list[Passage]]]:
         def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
             return [[Hit(passage, 1, 1.0) for passage in served] for _ in queries]
 
-    with running(Fixed(), 1) as address:
+    with running(Fixed(), 1, limits=Limits(memory_bytes=0)) as address:
         yield RemoteRetriever(address), served
 
 
-@pytest.mark.parametrize(("kind", "status"), [(FailureKind.TIMEOUT, 504), (FailureKind.UNREACHABLE, 502)])
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [(FailureKind.TIMEOUT, 504), (FailureKind.UNREACHABLE, 502), (FailureKind.SERVER_ERROR, 500), (FailureKind.REJECTED, 500)],
+)
 def test_a_failure_behind_the_server_is_an_error_and_not_an_empty_result(kind: FailureKind, status: int) -> None:
     def fail(queries: Sequence[str]) -> None:
         raise ServiceFailure(Failure("retriever", kind, "two\nlines"))
@@ -259,10 +296,10 @@ def test_an_impossible_address_is_a_user_error(host: str, port: int) -> None:
         bind(host, port)
 
 
-@given(st.binary(max_size=200))
-def test_any_bytes_are_a_request_or_a_request_error(body: bytes) -> None:
+@given(st.sampled_from(PATHS), st.binary(max_size=200))
+def test_any_bytes_are_a_request_or_a_request_error(path: str, body: bytes) -> None:
     try:
-        request = parse_request(body, 3, 10)
+        request = parse_request(path, body, 3, 10)
     except RequestError as error:
         assert error.status == 400
     else:

@@ -29,7 +29,8 @@ COMMANDS = {
     "questions": "convert, show and compare files of questions",
     "index": "build a search index over a corpus, or describe one",
     "search": "search an index",
-    "retriever": "serve an index over HTTP",
+    "retriever": "serve an index over HTTP, or describe recorded answers",
+    "store": "fill Qdrant, OpenSearch or Elasticsearch from a corpus",
     "world": "make a generated closed world of questions and passages",
 }
 """Each command lives in `searchparty.cli.<name>_command` with `add_arguments(parser)` and `run(args) -> int`."""

@@ -1,8 +1,21 @@
-"""`searchparty retriever serve DIR`: an index behind HTTP, in Search-R1's dialect."""
+"""`searchparty retriever serve DIR`: an index behind HTTP. `searchparty retriever cache FILE`: what a cache holds."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from searchparty.cli.numbers import positive, whole
+from searchparty.errors import UserError
+
+if TYPE_CHECKING:
+    import socket
+
+_MEGABYTE = 1024 * 1024
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -11,28 +24,123 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     serve = actions.add_parser(
         "serve",
         help="serve an index over HTTP",
-        description="Serve an index over HTTP: POST /retrieve in Search-R1's dialect, GET /health.",
+        description="Serve an index over HTTP: POST /retrieve in Search-R1's dialect, POST /search with passages in full and"
+        " the dialects of other projects, GET /health, GET /metrics for Prometheus.",
     )
     serve.add_argument("index", metavar="DIR", help="folder of the index")
-    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)")
     serve.add_argument("--port", type=int, default=8000, help="port to listen on; 0 takes a free one (default: %(default)s)")
     serve.add_argument("--topk", type=int, default=3, help="hits per query where a request names none (default: %(default)s)")
+    serve.add_argument("--workers", type=positive, default=1, metavar="N", help="processes (default: %(default)s)")
+    serve.add_argument(
+        "--require-token", action="store_true", help="answer only clients that send the token in SEARCHPARTY_RETRIEVER_TOKEN"
+    )
+    serve.add_argument(
+        "--waiting",
+        type=positive,
+        default=1024,
+        metavar="N",
+        help="requests under way at once in each process; more are answered with 503 (default: %(default)s)",
+    )
+    serve.add_argument(
+        "--body-mb",
+        type=positive,
+        default=16,
+        metavar="MB",
+        help="longest request; a longer one is answered with 413 (default: %(default)s)",
+    )
+    serve.add_argument(
+        "--memory-mb",
+        type=whole,
+        default=64,
+        metavar="MB",
+        help="answers that each process remembers; 0 for none (default: %(default)s)",
+    )
+    serve.add_argument("--inherit", help=argparse.SUPPRESS)
+
+    cache = actions.add_parser(
+        "cache", help="describe a file of recorded answers", description="Say whose answers a cache holds, and how many."
+    )
+    cache.add_argument("cache", type=Path, metavar="FILE", help="the file named as retriever.cache in a recipe")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal comes."""
-    from searchparty.errors import UserError
-    from searchparty.retrieval.opening import open_index
-    from searchparty.retrieval.server import RetrievalServer
-    from searchparty.retrieval.serving import Server, bind
+    """Run the chosen action."""
+    return _serve(args) if args.action == "serve" else _describe_cache(args.cache)
+
+
+def _describe_cache(path: Path) -> int:
+    from searchparty.retrieval.cache_file import CacheFile
+
+    cache = CacheFile(path, create=False)
+    contents = cache.contents()
+    cache.close()
+    for identity, answers in contents.answers.items():
+        print(f"{answers:>10,} answers of {identity}")
+    print(f"{contents.passages:>10,} different passages")
+    return 0
+
+
+def _serve(args: argparse.Namespace) -> int:
+    from searchparty.http_calls import LOOPBACK
+    from searchparty.retrieval.manifest import load_manifest
+    from searchparty.retrieval.opening import TOKEN_VARIABLE
+    from searchparty.retrieval.serving import address_of, allow_many_connections, bind, bind_each
 
     if args.topk < 1:
         raise UserError(f"--topk {args.topk}: at least 1 is needed")
+    token = os.environ.get(TOKEN_VARIABLE) if args.require_token else None
+    if args.require_token and not token:
+        raise UserError(f"--require-token: put the token into the environment variable {TOKEN_VARIABLE}")
+    allow_many_connections()
+    if args.inherit is not None:
+        return _serve_here(args, token, None)
+    if args.host not in LOOPBACK and token is None:
+        print(f"{args.host}: whoever reaches this machine may search; --require-token asks for a token", file=sys.stderr)
+    if args.workers == 1:
+        return _serve_here(args, token, bind(args.host, args.port))
+    passages = load_manifest(Path(args.index)).passages
+    listeners = bind_each(args.host, args.port, args.workers)
+    return _supervise(args, listeners, lambda: _announce(passages, address_of(listeners[0])))
+
+
+def _serve_here(args: argparse.Namespace, token: str | None, listener: socket.socket | None) -> int:
+    """Serve in this process: alone on a listener, or as the worker of a supervisor."""
+    from searchparty.retrieval.metrics import Metrics
+    from searchparty.retrieval.opening import open_index
+    from searchparty.retrieval.server import Limits, RetrievalServer
+    from searchparty.retrieval.serving import Server
+    from searchparty.retrieval.workers import Inheritance
+
     index = open_index(args.index)
-    application = RetrievalServer(index, len(index), args.topk)
-
-    def ready(address: str) -> None:
-        print(f"serving {len(index):,} passages at {address}/retrieve (stop with Ctrl-C)", flush=True)
-
-    Server(application, bind(args.host, args.port), ready).run_on_socket()
+    limits = Limits(args.body_mb * _MEGABYTE, args.waiting, args.memory_mb * _MEGABYTE)
+    if listener is not None:
+        application = RetrievalServer(index, len(index), args.topk, limits=limits, token=token)
+        Server(application, listener, lambda address: _announce(len(index), address)).run_on_socket()
+        return 0
+    inherited = Inheritance.from_argument(args.inherit)
+    metrics = Metrics(inherited.shared_memory(), inherited.row)
+    application = RetrievalServer(index, len(index), args.topk, limits=limits, token=token, metrics=metrics)
+    server = Server(application, inherited.socket(), lambda address: inherited.say_ready())
+    inherited.watch(lambda: setattr(server, "should_exit", True))
+    server.run_on_socket()
     return 0
+
+
+def _supervise(args: argparse.Namespace, listeners: list[socket.socket], ready: Callable[[], None]) -> int:
+    """Serve in several processes, each of which runs this command again with what it inherits."""
+    from searchparty.retrieval.metrics import shared_bytes
+    from searchparty.retrieval.workers import Inheritance, Supervisor
+
+    options = {"--topk": args.topk, "--waiting": args.waiting, "--body-mb": args.body_mb, "--memory-mb": args.memory_mb}
+
+    def command(inheritance: Inheritance) -> list[str]:
+        words = [sys.executable, "-m", "searchparty", "retriever", "serve", args.index, "--inherit", inheritance.argument]
+        words += [str(word) for option in options.items() for word in option]
+        return [*words, "--require-token"] if args.require_token else words
+
+    return Supervisor(command, listeners, shared_bytes(len(listeners)), ready).run()
+
+
+def _announce(passages: int, address: str) -> None:
+    print(f"serving {passages:,} passages at {address}/retrieve (stop with Ctrl-C)", flush=True)

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from searchparty.cli.numbers import positive
+from searchparty.retrieval.dialects import DIALECTS
 
 if TYPE_CHECKING:
     from searchparty.retrieval.types import Hit
@@ -20,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "index", metavar="DIR", help="folder of an index, address of a retrieval server (http://…), or FILE.yaml of a retriever"
     )
     parser.add_argument("query", help="what to search for")
+    parser.add_argument(
+        "--dialect", choices=list(DIALECTS), default="search-r1", help="how a server is asked (default: %(default)s)"
+    )
     parser.add_argument("-k", type=positive, default=3, help="number of hits (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object: query, retriever, hits with whole texts")
 
@@ -28,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Search and print."""
     from searchparty.evaluation.retrievers import open_choice
 
-    retriever = open_choice(args.index)
+    retriever = open_choice(args.index, dialect=args.dialect)
     [hits] = retriever.search([args.query], args.k)
     if args.json:
         found = [

@@ -111,13 +111,42 @@ class TeamSpec(BaseModel):
 TeamChoice = Annotated[TeamSpec, BeforeValidator(_team_from_text)]
 
 
-class RetrieverSpec(Strict):
-    """How a remote retriever is asked; a local index needs none of this."""
+class CacheSpec(Strict):
+    """A file of recorded answers, so that a run can be repeated without its retriever."""
 
+    path: Path
+    """The SQLite file; made where something is recorded."""
+    mode: Literal["record", "record-missing", "replay"] = "record-missing"
+    """Ask always, ask where there is no recorded answer, or never ask: with `replay`, `index` is not even opened."""
+    identity: str | None = None
+    """For `replay`: whose answers, if several retrievers are recorded; `searchparty retriever cache PATH` lists them."""
+
+    @model_validator(mode="after")
+    def _no_idle_key(self) -> CacheSpec:
+        if self.identity is not None and self.mode != "replay":
+            raise ValueError(f"identity means nothing for the mode {self.mode}; remove it")
+        return self
+
+
+def _cache_from_text(value: Any) -> Any:
+    return {"path": value} if isinstance(value, str) else value
+
+
+class RetrieverSpec(Strict):
+    """How a retriever is asked; a local index needs none of this but the cache."""
+
+    cache: Annotated[CacheSpec, BeforeValidator(_cache_from_text)] | None = None
+    """Record the answers in this file, or replay them from it."""
+    dialect: Literal["search-r1", "single-query", "questions", "batch-search", "queries", "native"] = "search-r1"
+    """In which form a server is asked; see `searchparty.retrieval.dialects`."""
     timeout: Annotated[float, Field(gt=0)] = 30.0
     """Seconds that one query may take, all attempts included."""
     attempts: Annotated[int, Field(ge=1)] = 4
     """How many times a failed request is sent before it is recorded as failed."""
+    break_after: Annotated[int, Field(ge=0)] = 10
+    """Failed requests in a row after which a server is left alone for a while and searches fail at once; 0 for never."""
+    break_seconds: Annotated[float, Field(gt=0)] = 5.0
+    """How long it is left alone before one request tries it again."""
 
 
 class TeamRecipe(Strict):

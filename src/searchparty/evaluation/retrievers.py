@@ -9,6 +9,7 @@ from searchparty.config.retrieval import RerankSpec, RetrieverPlan, SourceSpec
 from searchparty.retrieval.fusion import FusedRetriever, Weighted
 from searchparty.retrieval.opening import open_retriever
 from searchparty.retrieval.reranking import Ranker, RerankedRetriever
+from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.types import Retriever
 from searchparty.retrieval.unique_titles import OnePerTitle
 
@@ -26,17 +27,18 @@ def plan_of(choice: str | RetrieverPlan) -> RetrieverPlan:
     return RetrieverPlan(sources=[SourceSpec(index=choice)])
 
 
-def open_choice(choice: str | RetrieverPlan, *, timeout: float = 30.0, attempts: int = 3) -> Retriever:
+def open_choice(choice: str | RetrieverPlan, *, dialect: str = "search-r1", patience: Patience | None = None) -> Retriever:
     """Open whatever `index` says.
 
     Args:
-        timeout, attempts: for servers, see `open_retriever`.
+        choice: a name or a plan.
+        dialect, patience: for servers, see `open_retriever`.
 
     Raises:
         UserError: an index, a server's address or a model that cannot be used.
     """
     plan = plan_of(choice)
-    opened = [_open_source(source, timeout, attempts) for source in plan.sources]
+    opened = [_open_source(source, dialect, patience) for source in plan.sources]
     retriever = opened[0]
     if len(opened) > 1:
         parts = [Weighted(one, source.weight) for one, source in zip(opened, plan.sources, strict=True)]
@@ -46,9 +48,9 @@ def open_choice(choice: str | RetrieverPlan, *, timeout: float = 30.0, attempts:
     return OnePerTitle(retriever) if plan.one_per_title else retriever
 
 
-def _open_source(source: SourceSpec, timeout: float, attempts: int) -> Retriever:
+def _open_source(source: SourceSpec, dialect: str, patience: Patience | None) -> Retriever:
     return open_retriever(
-        source.index, timeout=timeout, attempts=attempts, model=source.model, device=source.device, search=source.search
+        source.index, dialect=dialect, patience=patience, model=source.model, device=source.device, search=source.search
     )
 
 

@@ -18,6 +18,9 @@ from searchparty.models.chat import ChatFormat
 from searchparty.models.loading import Model, load_model
 from searchparty.models.types import Message, Sampling
 from searchparty.retrieval.batching import AsyncRetriever
+from searchparty.retrieval.cache import CacheMode, open_through_cache
+from searchparty.retrieval.retrying import Patience
+from searchparty.retrieval.types import Retriever
 from searchparty.teams.cast import Cast, Part
 from searchparty.teams.prompts import Prompt, built_in_prompt, load_prompt
 from searchparty.teams.registry import find_team, make_team
@@ -128,9 +131,20 @@ def set_stage(recipe: TeamRecipe, models: Models | None = None) -> Stage:
 def _open_retriever(recipe: TeamRecipe, team: Team) -> AsyncRetriever | None:
     if not team.needs_retriever:
         return None
-    if recipe.index is None:
-        raise UserError(f"index: the team {team.name} searches; give --index DIR, or build one with: searchparty index build")
-    return AsyncRetriever(open_choice(recipe.index, timeout=recipe.retriever.timeout, attempts=recipe.retriever.attempts))
+    asked, index = recipe.retriever, recipe.index
+    patience = Patience(asked.timeout, asked.attempts, break_after=asked.break_after, break_seconds=asked.break_seconds)
+
+    def open_index_or_server() -> Retriever:
+        if index is None:
+            raise UserError(
+                f"index: the team {team.name} searches; give --index DIR, or build one with: searchparty index build"
+            )
+        return open_choice(index, dialect=asked.dialect, patience=patience)
+
+    if asked.cache is None:
+        return AsyncRetriever(open_index_or_server())
+    mode = CacheMode(asked.cache.mode)
+    return AsyncRetriever(open_through_cache(open_index_or_server, asked.cache.path, mode, asked.cache.identity))
 
 
 def _prompt(role: str, recipe: TeamRecipe, team: type[Team]) -> Prompt:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from searchparty.errors import Failure, FailureKind, ServiceFailure, UserError
@@ -39,13 +39,17 @@ class AsyncRetriever:
     halves are searched again, and so on, so that only the bad one fails; a server that fails throughout is soon left alone.
     """
 
-    def __init__(self, retriever: Retriever, max_batch: int = 256) -> None:
+    def __init__(
+        self, retriever: Retriever, max_batch: int = 256, on_batch: Callable[[int], None] = lambda queries: None
+    ) -> None:
         """Args:
         retriever: is only ever called from one thread.
         max_batch: most queries merged into one search; a single request may hold more.
+        on_batch: told in that thread how many queries go together, before they are searched.
         """
         self._retriever = retriever
         self._max_batch = max_batch
+        self._on_batch = on_batch
         self._waiting: deque[_Request] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -73,6 +77,10 @@ class AsyncRetriever:
         Raises:
             ServiceFailure: the retriever could not be asked. Any other exception out of the retriever becomes one.
         """
+        return await self.submit(queries, k)
+
+    def submit(self, queries: Sequence[str], k: int) -> asyncio.Future[list[list[Hit]]]:
+        """Hand queries in; the future, of the running loop, gives what `search_many` gives. Cancelling it gives them up."""
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}")
         loop = asyncio.get_running_loop()
@@ -84,7 +92,7 @@ class AsyncRetriever:
             self._changed.notify()
         self._unanswered.add(request.answer)
         request.answer.add_done_callback(self._unanswered.discard)
-        return await request.answer
+        return request.answer
 
     async def close(self) -> None:
         """Answer what is waiting, then stop. May be called twice.
@@ -102,8 +110,8 @@ class AsyncRetriever:
 
     def _work(self) -> None:
         while batch := self._next_batch():
-            for request, answer in zip(batch, self._search_batch(batch), strict=True):
-                _deliver(request, answer)
+            self._on_batch(sum(len(request.queries) for request in batch))
+            _deliver(batch, self._search_batch(batch))
 
     def _next_batch(self) -> list[_Request]:
         """Wait for requests and take those that go together: equal k, at most `max_batch` queries. Empty when closed."""
@@ -158,23 +166,26 @@ def _as_failure(error: Exception) -> ServiceFailure:
     return failure
 
 
-def _deliver(request: _Request, answer: Answer) -> None:
-    """Hand the answer over to the event loop that waits for it, if it still does."""
+def _deliver(batch: Sequence[_Request], answers: Sequence[Answer]) -> None:
+    """Hand answers over to the event loops that wait for them, if they still do; each loop is woken once."""
+    answered = list(zip(batch, answers, strict=True))
+    for loop in {request.loop for request in batch}:
+        try:
+            loop.call_soon_threadsafe(_settle, [pair for pair in answered if pair[0].loop is loop])
+        except RuntimeError:
+            # The loop was closed while the search ran; nobody waits any more.
+            continue
 
-    def settle() -> None:
+
+def _settle(answered: Sequence[tuple[_Request, Answer]]) -> None:
+    for request, answer in answered:
         if request.answer.done():
-            return
+            continue
         if isinstance(answer, Exception):
             # Each waiter gets an exception object of its own: raising one in several tasks would mix their tracebacks.
             request.answer.set_exception(_copy_of(answer))
         else:
             request.answer.set_result(answer)
-
-    try:
-        request.loop.call_soon_threadsafe(settle)
-    except RuntimeError:
-        # The loop was closed while the search ran; nobody waits any more.
-        return
 
 
 def _copy_of(error: ServiceFailure | UserError) -> Exception:

@@ -1,4 +1,4 @@
-"""One way to open any retriever: an index folder by what its manifest says, a server by its address."""
+"""One way to open any retriever: an index folder by what its manifest says, a server or a collection by its address."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from searchparty.retrieval.bm25 import NAME as BM25
 from searchparty.retrieval.bm25 import BM25Index
 from searchparty.retrieval.dense.build import NAME as DENSE
 from searchparty.retrieval.manifest import Manifest, load_manifest
+from searchparty.retrieval.stores.address import STORE_PREFIXES
 from searchparty.retrieval.types import Retriever
 
 if TYPE_CHECKING:
     from searchparty.retrieval.dense.index import DenseIndex
+    from searchparty.retrieval.retrying import Patience
 
 TOKEN_VARIABLE = "SEARCHPARTY_RETRIEVER_TOKEN"
 """Environment variable with the bearer token that a retrieval server asks for."""
@@ -50,25 +52,35 @@ def open_index(
 def open_retriever(
     spec: Path | str,
     *,
-    timeout: float = 30.0,
-    attempts: int = 3,
+    dialect: str = "search-r1",
+    patience: Patience | None = None,
     model: str | None = None,
     device: str | None = None,
     search: str | None = None,
 ) -> Retriever:
-    """Open an index folder, or a server in Search-R1's dialect if `spec` begins with http:// or https://.
+    """Open an index folder, a server if `spec` begins with http:// or https://, or a collection in a search server.
 
-    `timeout` (seconds, for one search in all) and `attempts` are for servers, see `RemoteRetriever`; `model`, `device`
-    and `search` are for index folders, see `open_index`.
+    Args:
+        spec: folder or address.
+        dialect: for a server: how it is asked, a name out of `DIALECTS`.
+        patience: for a server: how hard it is tried.
+        model, device, search: for an index folder, see `open_index`.
+
+    Raises:
+        UserError: there is no such index or collection, or the address is none.
+        ServiceFailure: a search server cannot be asked for its collection.
     """
+    is_server = str(spec).startswith(("http://", "https://", *STORE_PREFIXES))
+    if is_server and (model, device, search) != (None, None, None):
+        raise UserError(f"{spec}: is a server, which has a model, a device and a way to search of its own; remove them here")
+    if str(spec).startswith(STORE_PREFIXES):
+        from searchparty.retrieval.stores.opening import open_store_retriever
+
+        return open_store_retriever(str(spec), patience, os.environ.get(TOKEN_VARIABLE))
     if str(spec).startswith(("http://", "https://")):
         from searchparty.retrieval.remote import RemoteRetriever
 
-        if (model, device, search) != (None, None, None):
-            raise UserError(
-                f"{spec}: is a server, which has a model, a device and a way to search of its own; remove them here"
-            )
-        return RemoteRetriever(str(spec), timeout=timeout, attempts=attempts, token=os.environ.get(TOKEN_VARIABLE))
+        return RemoteRetriever(str(spec), dialect=dialect, patience=patience, token=os.environ.get(TOKEN_VARIABLE))
     return open_index(spec, model=model, device=device, search=search)
 
 

@@ -1,64 +1,95 @@
-"""Serves any retriever over HTTP in Search-R1's dialect. A bare ASGI application: no web framework between socket and search.
+"""Serves any retriever over HTTP. A bare ASGI application: no web framework between socket and search.
 
-`POST /retrieve` takes `{"queries": [text, …], "topk": number or null, "return_scores": true or false}` and answers
-`{"result": [[{"document": {"id", "contents"}, "score"}, …], …]}`, one list per query, or the bare documents without scores.
-`GET /health` says how many passages there are and which retriever this is. Every error is `{"error": "one line"}`.
+It speaks every dialect of the client, Search-R1's at `POST /retrieve` and the native one at `POST /search` among them, see
+`dialects`; `GET /health` says how many passages and which retriever there is; `GET /metrics` is for Prometheus. Every error is
+`{"error": "one line"}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+import asyncio
+import hmac
+import time
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
 from searchparty.errors import FailureKind, ServiceFailure, UserError
+from searchparty.retrieval.asgi import (
+    Bodies,
+    ClientGone,
+    Receive,
+    RequestError,
+    Scope,
+    Send,
+    overloaded,
+    require_method,
+    respond,
+)
 from searchparty.retrieval.batching import AsyncRetriever
-from searchparty.retrieval.dialect import document_from_passage
+from searchparty.retrieval.memo import Memo
+from searchparty.retrieval.metrics import CONTENT_TYPE, Metrics
 from searchparty.retrieval.types import Hit, Retriever
+from searchparty.retrieval.wire import PATHS, RetrieveRequest, parse_request
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+_MEGABYTE = 1024 * 1024
+_UNWATCHED_SECONDS = 0.1
+"""A search that takes longer is given up when its client closes the connection; watching from the start would cost time."""
 
-LARGEST_BODY = 16 * 1024 * 1024
-"""Bytes; far more than the queries of the largest training batch."""
-MOST_DOCUMENTS = 100_000
-"""Per request, queries times hits: bounds the memory one request can take."""
+_STATUS_OF_FAILURE = {FailureKind.TIMEOUT: 504, FailureKind.UNREACHABLE: 502, FailureKind.RATE_LIMITED: 502}
+"""What a client is told when a service behind the retriever is out of order; any other failure may be this request's own."""
 
 
 @dataclass(frozen=True)
-class RetrieveRequest:
-    """A checked request. `k` is at least 1 and at most the number of passages."""
+class Limits:
+    """What one server process takes on.
 
-    queries: list[str]
-    k: int
-    return_scores: bool
+    Attributes:
+        body_bytes: of one request.
+        waiting: requests under way at once; more are answered with 503 and Retry-After.
+        memory_bytes: of remembered answers; 0 remembers none.
+    """
 
+    body_bytes: int = 16 * _MEGABYTE
+    waiting: int = 1024
+    memory_bytes: int = 64 * _MEGABYTE
 
-class RequestError(Exception):
-    """A request that is answered with an HTTP status and one line."""
-
-    def __init__(self, status: int, reason: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.headers = headers
+    @property
+    def held_bytes(self) -> int:
+        """Of all bodies together."""
+        return max(256 * _MEGABYTE, self.body_bytes)
 
 
 class RetrievalServer:
     """The ASGI application over one retriever. Requests that wait together are searched together."""
 
-    def __init__(self, retriever: Retriever, passages: int, default_k: int = 3) -> None:
+    def __init__(
+        self,
+        retriever: Retriever,
+        passages: int,
+        default_k: int = 3,
+        *,
+        limits: Limits | None = None,
+        token: str | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
         """Args:
-        retriever: answers the queries.
+        retriever: answers the queries; equal queries must have equal answers, since answers are remembered.
         passages: number of passages in the corpus.
         default_k: hits per query where the request names none.
+        limits: what the server takes on.
+        token: what every client must send as a bearer token, except to `/health`; None for no such thing.
+        metrics: where to count.
         """
         self._passages = passages
         self._default_k = default_k
-        self._retriever = AsyncRetriever(retriever)
+        self._limits = limits or Limits()
+        self._token = None if token is None else f"Bearer {token}".encode()
+        self._metrics = metrics or Metrics()
+        self._retriever = AsyncRetriever(retriever, on_batch=self._metrics.batch)
+        self._bodies = Bodies(self._limits.body_bytes, self._limits.held_bytes)
+        self._memo = Memo(self._limits.memory_bytes)
+        self._under_way = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection scope as ASGI lays down."""
@@ -66,9 +97,12 @@ class RetrievalServer:
             await self._live(receive, send)
         elif scope["type"] == "http":
             try:
-                await _respond(send, 200, await self._answer(scope, receive))
+                await self._handle(scope, receive, send)
             except RequestError as error:
-                await _respond(send, error.status, orjson.dumps({"error": str(error)}), error.headers)
+                self._metrics.error(error.kind)
+                await respond(send, error.status, orjson.dumps({"error": str(error)}), error.headers)
+            except ClientGone:
+                self._metrics.error("disconnected")
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -78,88 +112,100 @@ class RetrievalServer:
                 await self._retriever.close()
                 return
 
-    async def _answer(self, scope: Scope, receive: Receive) -> bytes:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"].rstrip("/"), scope["method"]
         if path == "/health":
-            _require_method(method, "GET")
-            return orjson.dumps({"status": "ok", "passages": self._passages, "identity": self._retriever.identity})
-        if path != "/retrieve":
-            raise RequestError(404, f"no such path {scope['path']!r}; there are POST /retrieve and GET /health")
-        _require_method(method, "POST")
-        request = parse_request(await _read_body(scope, receive), self._default_k, self._passages)
+            require_method(method, "GET")
+            health = {"status": "ok", "passages": self._passages, "identity": self._retriever.identity}
+            await respond(send, 200, orjson.dumps(health))
+            return
+        self._check_token(scope)
+        if path == "/metrics":
+            require_method(method, "GET")
+            await respond(send, 200, self._metrics.text(), content_type=CONTENT_TYPE)
+        elif path in PATHS:
+            require_method(method, "POST")
+            await self._retrieve(path, scope, receive, send)
+        else:
+            paths = f"POST {', '.join(PATHS)}, GET /health and /metrics"
+            raise RequestError(404, f"no such path {scope['path']!r}; there are {paths}", "not_found")
+
+    def _check_token(self, scope: Scope) -> None:
+        if self._token is None:
+            return
+        sent = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        if not hmac.compare_digest(sent, self._token):
+            header = (b"www-authenticate", b"Bearer")
+            raise RequestError(
+                401, "this server asks for a bearer token; send the one it was started with", "unauthorized", (header,)
+            )
+
+    async def _retrieve(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._under_way >= self._limits.waiting:
+            raise overloaded(f"{self._under_way} requests are waiting already")
+        started = time.perf_counter()
+        self._under_way += 1
+        self._metrics.waiting(self._under_way)
         try:
-            results = await self._retriever.search_many(request.queries, request.k)
+            async with self._bodies.read(scope, receive) as body:
+                request = parse_request(path, body, self._default_k, self._passages)
+                answers, searched = await self._answers(request, receive)
+                reply = request.form.reply(request.queries, answers)
+                remembered = len(request.queries) - searched
+                self._metrics.request(path, len(request.queries), remembered, time.perf_counter() - started)
+                await respond(send, 200, reply)
+        finally:
+            self._under_way -= 1
+            self._metrics.waiting(self._under_way)
+
+    async def _answers(self, request: RetrieveRequest, receive: Receive) -> tuple[list[bytes], int]:
+        """The answer to each query as it is sent, and how many different queries had to be searched for."""
+        known: dict[str, bytes] = {}
+        unknown: list[str] = []
+        for query in dict.fromkeys(request.queries):
+            answer = self._memo.get((request.form, request.k, query))
+            if answer is None:
+                unknown.append(query)
+            else:
+                known[query] = answer
+        if unknown:
+            for query, hits in zip(unknown, await self._search(unknown, request.k, receive), strict=True):
+                known[query] = request.form.answer(hits)
+                self._memo.put((request.form, request.k, query), known[query])
+        return [known[query] for query in request.queries], len(unknown)
+
+    async def _search(self, queries: list[str], k: int, receive: Receive) -> list[list[Hit]]:
+        """The hits of queries; given up, and not begun if that is still possible, when the client is gone.
+
+        Raises:
+            RequestError: 504 or 502 if a service behind the retriever is out of order, 500 if it failed for this request.
+            ClientGone: nobody waits any more.
+        """
+        found = self._retriever.submit(queries, k)
+        watcher: asyncio.Task[None] | None = None
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            found.cancel()
+
+        def begin_to_watch() -> None:
+            nonlocal watcher
+            watcher = asyncio.create_task(watch())
+
+        timer = asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, begin_to_watch)
+        try:
+            return await found
+        except asyncio.CancelledError:
+            if watcher is not None and watcher.done():
+                raise ClientGone from None
+            raise
         except ServiceFailure as error:
-            status = 504 if error.failure.kind is FailureKind.TIMEOUT else 502
-            raise RequestError(status, " ".join(str(error).split())) from error
+            status = _STATUS_OF_FAILURE.get(error.failure.kind, 500)
+            raise RequestError(status, " ".join(str(error).split()), error.failure.kind) from error
         except UserError as error:
-            raise RequestError(500, "; ".join(error.lines)) from error
-        return orjson.dumps({"result": [[_entry(hit, request.return_scores) for hit in hits] for hits in results]})
-
-
-def parse_request(body: bytes, default_k: int, passages: int) -> RetrieveRequest:
-    """Check the body of `POST /retrieve`. A `topk` of null or 0 means the default; unknown fields are ignored.
-
-    Raises:
-        RequestError: 400 with what is wrong.
-    """
-    try:
-        record = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise RequestError(400, f"the body is not valid JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise RequestError(400, "the body must be a JSON object with 'queries'")
-    queries, k, return_scores = record.get("queries"), record.get("topk"), record.get("return_scores")
-    if not isinstance(queries, list) or not all(isinstance(query, str) for query in queries):
-        raise RequestError(400, "'queries' must be a list of strings")
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int)):
-        raise RequestError(400, "'topk' must be a whole number or null")
-    if return_scores is not None and not isinstance(return_scores, bool):
-        raise RequestError(400, "'return_scores' must be true or false")
-    if k is not None and k < 0:
-        raise RequestError(400, f"'topk' must not be negative, it is {k}")
-    k = min(k or default_k, passages)
-    if len(queries) * k > MOST_DOCUMENTS:
-        raise RequestError(
-            400, f"{len(queries)} queries times topk {k} is more than {MOST_DOCUMENTS} documents; ask for less at a time"
-        )
-    return RetrieveRequest(queries, k, bool(return_scores))
-
-
-def _entry(hit: Hit, with_score: bool) -> dict[str, Any]:
-    document = document_from_passage(hit.passage)
-    return {"document": document, "score": hit.score} if with_score else document
-
-
-def _require_method(method: str, allowed: str) -> None:
-    if method != allowed:
-        raise RequestError(405, f"{method} is not allowed here; use {allowed}", ((b"allow", allowed.encode()),))
-
-
-async def _read_body(scope: Scope, receive: Receive) -> bytes:
-    """The whole body. Raises RequestError 413 as soon as it is known to be too long."""
-    too_long = RequestError(413, f"the body is longer than {LARGEST_BODY} bytes; send fewer queries at a time")
-    announced = dict(scope["headers"]).get(b"content-length", b"0")
-    if announced.isdigit() and int(announced) > LARGEST_BODY:
-        raise too_long
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RequestError(400, "the connection was closed before the body was complete")
-        body += message.get("body", b"")
-        if len(body) > LARGEST_BODY:
-            raise too_long
-        if not message.get("more_body", False):
-            return bytes(body)
-
-
-async def _respond(send: Send, status: int, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *headers],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
+            raise RequestError(500, "; ".join(error.lines), "internal") from error
+        finally:
+            timer.cancel()
+            if watcher is not None:
+                watcher.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 import signal
 import socket
 import threading
@@ -15,10 +16,24 @@ from searchparty.errors import UserError
 
 _FINISHING_SECONDS = 30
 """How long running requests may still take after the first signal."""
+_IDLE_SECONDS = 75
+"""How long an idle connection is kept: longer than the pause between two steps of most agents."""
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one. Raises UserError if the address cannot be had."""
+def bind_each(host: str, port: int, count: int) -> list[socket.socket]:
+    """Listening sockets on one port, among which the kernel spreads connections. Raises UserError, see `bind`."""
+    with bind(host, port) as probe:
+        # Without the probe, another program that also shares the port would go unnoticed and take half of the connections.
+        port = probe.getsockname()[1]
+    return [bind(host, port, shared=True) for _ in range(count)]
+
+
+def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A listening socket; port 0 takes a free one. Raises UserError if the address cannot be had.
+
+    Args:
+        shared: other sockets of this user may listen on the same port.
+    """
     if not 0 <= port <= 65535:
         raise UserError(f"--host {host} --port {port}: a port is a number from 0 to 65535; choose another port")
     try:
@@ -28,6 +43,8 @@ def bind(host: str, port: int) -> socket.socket:
         raise UserError(f"--host {host} --port {port}: no such address ({error}); give a host of this machine") from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind(address)
         listener.listen(1024)
     except OSError as error:
@@ -44,13 +61,25 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def allow_many_connections() -> None:
+    """Raise this process's limit of open files, and so of connections, as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 class Server(uvicorn.Server):
     """uvicorn on a socket that is already bound, which says when it is ready."""
 
     def __init__(self, application: Any, listener: socket.socket, ready: Callable[[str], None]) -> None:
         super().__init__(
             uvicorn.Config(
-                application, access_log=False, log_level="warning", timeout_graceful_shutdown=_FINISHING_SECONDS, lifespan="on"
+                application,
+                access_log=False,
+                log_level="warning",
+                timeout_keep_alive=_IDLE_SECONDS,
+                timeout_graceful_shutdown=_FINISHING_SECONDS,
+                lifespan="on",
             )
         )
         self._listener = listener

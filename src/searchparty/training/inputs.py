@@ -16,6 +16,7 @@ from searchparty.evaluation.retrievers import plan_of
 from searchparty.models.loading import load_model, model_folder
 from searchparty.models.model_folders import model_identity
 from searchparty.retrieval.manifest import load_manifest
+from searchparty.retrieval.stores.address import STORE_PREFIXES
 from searchparty.training.recipe import PlayedStage, TrainRecipe
 from searchparty.training.recorded_episodes import episode_files
 from searchparty.training.references import model_references, role_models
@@ -77,7 +78,7 @@ def _retrieval(choice: str | RetrieverPlan) -> Iterator[tuple[str, str, str]]:
     except UserError:
         return
     for number, source in enumerate(plan.sources):
-        if not source.index.startswith(SERVED):
+        if not source.index.startswith((*SERVED, *STORE_PREFIXES)):
             yield "index" if choice == source.index else f"index.sources.{number}", "index", source.index
     if plan.rerank is not None:
         yield "index.rerank.model", "model", plan.rerank.model

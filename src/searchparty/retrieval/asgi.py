@@ -1,0 +1,119 @@
+"""What an HTTP application needs between a socket and its own work: bodies read within limits, answers, refusals. No retrieval.
+
+ASGI without a framework; see the ASGI specification for scopes and messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = tuple[tuple[bytes, bytes], ...]
+
+_READING_SECONDS = 30.0
+"""How long a client may take to send a body."""
+
+
+class RequestError(Exception):
+    """A request that is answered with an HTTP status and one line.
+
+    Attributes:
+        status: of the answer.
+        kind: the word under which it is counted.
+        headers: of the answer, besides the usual ones.
+    """
+
+    def __init__(self, status: int, reason: str, kind: str, headers: Headers = ()) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.kind = kind
+        self.headers = headers
+
+
+class ClientGone(Exception):
+    """The connection was closed before the answer was ready: nobody waits for one."""
+
+
+class Bodies:
+    """Reads request bodies; no single one, and not all that are held at one time together, may grow without limit."""
+
+    def __init__(self, longest: int, together: int) -> None:
+        """Args:
+        longest: most bytes of one body.
+        together: most bytes of all bodies that are held.
+        """
+        self._longest = longest
+        self._together = together
+        self._held = 0
+
+    @asynccontextmanager
+    async def read(self, scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
+        """The whole body, which counts as held until the block ends.
+
+        Raises:
+            RequestError: 413 as soon as it is known to be too long, 503 if too much is held, 408 if it comes too slowly.
+            ClientGone: it never came.
+        """
+        body = bytearray()
+        try:
+            try:
+                async with asyncio.timeout(_READING_SECONDS):
+                    await self._fill(body, scope, receive)
+            except TimeoutError:
+                raise RequestError(408, f"the body did not come within {_READING_SECONDS:g} s", "slow_body") from None
+            yield bytes(body)
+        finally:
+            self._held -= len(body)
+
+    async def _fill(self, body: bytearray, scope: Scope, receive: Receive) -> None:
+        too_long = RequestError(
+            413, f"the body is longer than {self._longest} bytes; send fewer queries at a time", "too_large"
+        )
+        announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if announced.isdigit() and int(announced) > self._longest:
+            raise too_long
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            chunk = message.get("body", b"")
+            body += chunk
+            self._held += len(chunk)
+            if len(body) > self._longest:
+                raise too_long
+            if self._held > self._together:
+                raise overloaded("too many bytes of requests are being held")
+            if not message.get("more_body", False):
+                return
+
+
+def overloaded(reason: str) -> RequestError:
+    """The refusal of a request that there is no room for now."""
+    return RequestError(503, f"{reason}; try again in a moment", "overloaded", ((b"retry-after", b"1"),))
+
+
+def require_method(method: str, allowed: str) -> None:
+    """Raises RequestError 405 for any other method."""
+    if method != allowed:
+        raise RequestError(405, f"{method} is not allowed here; use {allowed}", "not_found", ((b"allow", allowed.encode()),))
+
+
+async def respond(
+    send: Send, status: int, body: bytes, headers: Headers = (), content_type: bytes = b"application/json"
+) -> None:
+    """Send a whole answer."""
+    length = str(len(body)).encode()
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(b"content-type", content_type), (b"content-length", length), *headers],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})

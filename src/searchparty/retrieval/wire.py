@@ -1,0 +1,127 @@
+"""Requests to the server, checked: the bodies of all dialects in `dialects`, by the path to which they are posted.
+
+A number of hits of null or 0, or none, means the server's default. Unknown fields are ignored, except in the native dialect,
+where they would be misspelt or of a later version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from searchparty.retrieval.asgi import RequestError
+from searchparty.retrieval.dialects import NATIVE_VERSION
+from searchparty.retrieval.forms import BARE, BATCH_BARE, BATCH_SCORED, NATIVE, QUERIES, QUESTIONS, SCORED, Form
+
+MOST_DOCUMENTS = 100_000
+"""Per request, queries times hits: bounds the memory one request can take."""
+
+
+@dataclass(frozen=True)
+class RetrieveRequest:
+    """A checked request, and the form in which it is answered. `k` is at least 1 and at most the number of passages."""
+
+    queries: list[str]
+    k: int
+    form: Form
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A request that is a JSON object, with the defaults of the server."""
+
+    record: dict[str, Any]
+    default_k: int
+    passages: int
+
+    def request(self, queries: str, k: str, form: Form) -> RetrieveRequest:
+        """The request whose queries and number of hits stand in these fields."""
+        texts = self.record.get(queries)
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise _bad(f"{queries!r} must be a list of strings")
+        return RetrieveRequest(texts, self._k(k, len(texts)), form)
+
+    def flag(self, name: str) -> bool:
+        """A field that is true, false, null or not there."""
+        value = self.record.get(name)
+        if value is not None and not isinstance(value, bool):
+            raise _bad(f"{name!r} must be true or false")
+        return bool(value)
+
+    def _k(self, name: str, queries: int) -> int:
+        k = self.record.get(name)
+        if k is not None and (isinstance(k, bool) or not isinstance(k, int)):
+            raise _bad(f"{name!r} must be a whole number or null")
+        if k is not None and k < 0:
+            raise _bad(f"{name!r} must not be negative, it is {k}")
+        k = min(k or self.default_k, self.passages)
+        if queries * k > MOST_DOCUMENTS:
+            raise _bad(f"{queries} queries times {name} {k} is more than {MOST_DOCUMENTS} documents; ask for less at a time")
+        return k
+
+
+def parse_request(path: str, body: bytes, default_k: int, passages: int) -> RetrieveRequest:
+    """Check the body of a request.
+
+    Args:
+        path: one of `PATHS`.
+        body: as it came.
+        default_k: hits where the request names none.
+        passages: number of passages in the corpus.
+
+    Raises:
+        RequestError: 400 with what is wrong.
+    """
+    try:
+        record = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise _bad(f"the body is not valid JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise _bad("the body must be a JSON object")
+    return _PARSERS[path](_Asked(record, default_k, passages))
+
+
+def _retrieve(asked: _Asked) -> RetrieveRequest:
+    """Search-R1's, or with one text as `query` that of its descendants."""
+    form = SCORED if asked.flag("return_scores") else BARE
+    query = asked.record.get("query")
+    if "queries" not in asked.record and isinstance(query, str):
+        asked = _Asked({**asked.record, "queries": [query]}, asked.default_k, asked.passages)
+    return asked.request("queries", "topk", form)
+
+
+def _search(asked: _Asked) -> RetrieveRequest:
+    """The native one, or with `questions` that of MAO-ARAG's authors."""
+    if "questions" in asked.record:
+        return asked.request("questions", "N", QUESTIONS)
+    version = asked.record.get("version", NATIVE_VERSION)
+    if version != NATIVE_VERSION or isinstance(version, bool):
+        raise _bad(f"'version' must be {NATIVE_VERSION}, the only one that this server speaks")
+    if unknown := sorted(asked.record.keys() - {"version", "queries", "k"}):
+        raise _bad(f"unknown field {unknown[0]!r}; there are version, queries and k")
+    return asked.request("queries", "k", NATIVE)
+
+
+def _batch_search(asked: _Asked) -> RetrieveRequest:
+    return asked.request("query", "top_n", BATCH_SCORED if asked.flag("return_score") else BATCH_BARE)
+
+
+def _queries(asked: _Asked) -> RetrieveRequest:
+    return asked.request("queries", "k", QUERIES)
+
+
+_PARSERS: Mapping[str, Callable[[_Asked], RetrieveRequest]] = {
+    "/retrieve": _retrieve,
+    "/search": _search,
+    "/batch_search": _batch_search,
+    "/queries": _queries,
+}
+PATHS = tuple(_PARSERS)
+"""Where requests are posted."""
+
+
+def _bad(reason: str) -> RequestError:
+    return RequestError(400, reason, "bad_request")
