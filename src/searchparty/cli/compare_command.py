@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from searchparty.evaluation.comparison import Comparison, Rate
+    from searchparty.evaluation.comparison import Comparison
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,9 +65,9 @@ def _quality(rows: list[Comparison], metric: str) -> Table:
     for dataset in rows[0].means:
         table.add_column(dataset, justify="right")
     for number, row in enumerate(rows):
-        table.add_row(row.name, *(_percent(rate) for rate in row.means.values()))
+        table.add_row(row.name, *(one.text(100, 1) for one in row.means.values()))
         if number:
-            table.add_row("", *(_percent(rate, signed=True) for rate in row.differences.values()))
+            table.add_row("", *(one.text(100, 1, signed=True) for one in row.differences.values()))
     return table
 
 
@@ -105,8 +105,3 @@ def _costs(rows: list[Comparison]) -> Table:
 
 def _p(value: float) -> str:
     return "<0.0001" if value < 1e-4 else f"{value:.4f}"
-
-
-def _percent(rate: Rate, *, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    return f"{100 * rate.value:{sign}.1f} [{100 * rate.low:{sign}.1f}, {100 * rate.high:{sign}.1f}]"

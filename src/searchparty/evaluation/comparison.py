@@ -6,17 +6,17 @@ Whatever an episode ended as, it counts (contract 8).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from searchparty.errors import UserError
-from searchparty.evaluation.intervals import FloatArray, Interval, bootstrap_means
+from searchparty.evaluation.estimates import Estimate, estimate_means, estimate_rates
+from searchparty.evaluation.question_scores import Columns, QuestionScores, columns, paired_differences, question_scores
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.significance import holm, mcnemar_exact, randomisation_p, smallest_detectable
-from searchparty.evaluation.summary import MACRO
 from searchparty.files import read_json, read_jsonl
 
 METRICS = ("exact_match", "f1", "f1_joined")
@@ -30,8 +30,7 @@ class Run:
     """What of one run is compared."""
 
     name: str
-    scores: dict[str, dict[str, list[float]]]
-    """Dataset to question to the scores of its samples."""
+    scores: QuestionScores
     texts: dict[str, str]
     """Question to the answer of its first sample, or why there is none."""
     failed: int
@@ -39,26 +38,10 @@ class Run:
     searches: float
     output_tokens: float | None
     input_tokens: float | None
+    samples: int
+    """Attempts per question."""
     setting: dict[str, str]
     """What should be equal in runs that are compared: scorer, questions, retriever, sampling."""
-
-    def means(self, dataset: str) -> dict[str, float]:
-        """Question to the mean of its samples."""
-        return {key: sum(values) / len(values) for key, values in self.scores[dataset].items()}
-
-    @property
-    def samples(self) -> int:
-        """Most samples of a question."""
-        return max(len(values) for questions in self.scores.values() for values in questions.values())
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A mean with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -66,9 +49,9 @@ class Comparison:
     """One run beside the first."""
 
     name: str
-    means: dict[str, Rate]
-    """Dataset, and `macro`."""
-    differences: dict[str, Rate]
+    means: dict[str, Estimate]
+    """Dataset, then `macro` and the other `pools`."""
+    differences: dict[str, Estimate]
     """Less the first run's; paired."""
     wins: int
     ties: int
@@ -100,19 +83,11 @@ def read_run(path: Path, metric: str) -> Run:
     recipe = directory.read_recipe()
     if not directory.scores_file.is_file() or not directory.summary_file.is_file():
         raise UserError(f"{path}: was not finished; resume it, or score what is there with: searchparty score {path}")
-    scores: dict[str, dict[str, list[float]]] = {}
+    rows = list(read_jsonl(directory.scores_file))
+    scores = question_scores(rows, metric, directory.scores_file)
     texts: dict[str, str] = {}
-    failed = 0
-    for number, row in read_jsonl(directory.scores_file):
-        try:
-            scores.setdefault(str(row["dataset"]), {}).setdefault(str(row["question_key"]), []).append(float(row[metric]))
-            texts.setdefault(str(row["question_key"]), str(row["answer"] or f"({row['problem'] or row['stop_reason']})"))
-            failed += row["stop_reason"] in ("model_failed", "retriever_failed")
-        except (KeyError, TypeError, ValueError) as error:
-            where = f"{directory.scores_file}:{number}"
-            raise UserError(f"{where}: no {metric} ({error!r}); make the file anew: searchparty score {path}") from None
-    if not scores:
-        raise UserError(f"{path}: no question was asked, so there is nothing to compare")
+    for _, row in rows:
+        texts.setdefault(str(row["question_key"]), str(row["answer"] or f"({row['problem'] or row['stop_reason']})"))
     behaviour = read_json(directory.summary_file, lambda summary: summary["behaviour"]["all"])
     environment = read_json(directory.environment_file, dict)
     setting = {
@@ -122,8 +97,17 @@ def read_run(path: Path, metric: str) -> Run:
         "max_tokens": str(recipe.sampling.max_tokens),
         "samples": str(recipe.samples),
     }
-    tokens = (behaviour["input_tokens"], behaviour["output_tokens"])
-    return Run(str(path), scores, texts, failed, behaviour["searches"], tokens[1], tokens[0], setting)
+    return Run(
+        name=str(path),
+        scores=scores,
+        texts=texts,
+        failed=behaviour["service_failures"],
+        searches=behaviour["searches"],
+        output_tokens=behaviour["output_tokens"],
+        input_tokens=behaviour["input_tokens"],
+        samples=recipe.samples,
+        setting=setting,
+    )
 
 
 def differences_of_setting(runs: Sequence[Run]) -> list[str]:
@@ -164,16 +148,13 @@ def compare(runs: Sequence[Run], *, flips: int = 0) -> list[Comparison]:
 
 
 def _against(first: Run, run: Run, flips: int) -> Comparison:
-    ours = {dataset: run.means(dataset) for dataset in sorted(run.scores)}
-    theirs = {dataset: first.means(dataset) for dataset in sorted(first.scores)}
-    values = {dataset: _ordered(questions) for dataset, questions in ours.items()}
-    paired = {dataset: _ordered(ours[dataset]) - _ordered(theirs[dataset]) for dataset in ours}
+    paired = paired_differences(run.scores, first.scores)
     everything = np.concatenate(list(paired.values()))
     p, test = _test(first, run, paired)
     return Comparison(
         name=run.name,
-        means=_rates(values),
-        differences=_rates(paired),
+        means=estimate_rates(columns(run.scores)),
+        differences=estimate_means(paired),
         wins=int((everything > 0).sum()),
         ties=int((everything == 0).sum()),
         losses=int((everything < 0).sum()),
@@ -185,32 +166,20 @@ def _against(first: Run, run: Run, flips: int) -> Comparison:
         searches=run.searches,
         input_tokens=run.input_tokens,
         output_tokens=run.output_tokens,
-        flips=_flips(first, run, ours, theirs, flips),
+        flips=_flips(first, run, flips),
     )
 
 
-def _test(first: Run, run: Run, paired: Mapping[str, FloatArray]) -> tuple[float, str]:
+def _test(first: Run, run: Run, paired: Columns) -> tuple[float, str]:
     values = np.concatenate(list(paired.values()))
     if len(paired) == 1 and first.samples == run.samples == 1 and set(np.unique(values)) <= {-1.0, 0.0, 1.0}:
         return mcnemar_exact(int((values > 0).sum()), int((values < 0).sum())), "McNemar"
     return randomisation_p(paired), "randomisation"
 
 
-def _flips(
-    first: Run, run: Run, ours: Mapping[str, Mapping[str, float]], theirs: Mapping[str, Mapping[str, float]], count: int
-) -> list[tuple[str, str, str]]:
-    differences = {key: ours[dataset][key] - theirs[dataset][key] for dataset, questions in ours.items() for key in questions}
+def _flips(first: Run, run: Run, count: int) -> list[tuple[str, str, str]]:
+    differences = {
+        key: value - first.scores[dataset][key] for dataset, questions in run.scores.items() for key, value in questions.items()
+    }
     chosen = sorted((key for key, value in differences.items() if value), key=lambda key: (-abs(differences[key]), key))
     return [(key, first.texts[key], run.texts[key]) for key in chosen[:count]]
-
-
-def _ordered(questions: Mapping[str, float]) -> FloatArray:
-    return np.array([value for _, value in sorted(questions.items())])
-
-
-def _rates(values_Q_by_dataset: Mapping[str, FloatArray]) -> dict[str, Rate]:
-    intervals = bootstrap_means(values_Q_by_dataset)
-    means = {dataset: float(values.mean()) for dataset, values in values_Q_by_dataset.items()}
-    ends: dict[str, Interval] = {**intervals.datasets, MACRO: intervals.macro}
-    means[MACRO] = float(np.mean(list(means.values())))
-    return {name: Rate(value, ends[name].low, ends[name].high) for name, value in means.items()}

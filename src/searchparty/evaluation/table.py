@@ -9,15 +9,17 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from searchparty.evaluation.summary import MACRO, Behaviour, Quality, Rate, RunSummary
+from searchparty.evaluation.estimates import Estimate
+from searchparty.evaluation.intervals import MACRO
+from searchparty.evaluation.summary import Behaviour, Quality, RunSummary
 
 LOOK: dict[str, Any] = {"title_justify": "left", "box": SIMPLE, "padding": (0, 1, 0, 0), "pad_edge": False, "show_edge": False}
 BEHAVIOUR_NAMES = ("answered", "no search", "searches", "steps", "tokens in", "tokens out")
 
 
-def percent(rate: Rate) -> str:
+def percent(estimate: Estimate) -> str:
     """A rate with its interval: `41.2 [37.0, 45.1]`."""
-    return f"{100 * rate.value:.1f} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
+    return estimate.text(100, 1)
 
 
 def quality_table(summary: RunSummary) -> Table:
