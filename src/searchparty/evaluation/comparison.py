@@ -63,6 +63,8 @@ class Comparison:
     """Which of the two."""
     adjusted_p: float
     """By Holm over all comparisons, but the primary one, which is p itself."""
+    primary: bool
+    """Whether this is the comparison that was to be shown."""
     detectable: float
     """The macro difference that these questions would have shown with a power of 80 %."""
     failed: int
@@ -133,8 +135,14 @@ def check_same_questions(runs: Sequence[Run]) -> None:
         raise UserError(*lines, "runs can be compared only over the same questions; run them again over one file")
 
 
-def compare(runs: Sequence[Run], *, flips: int = 0) -> list[Comparison]:
-    """All runs beside the first. The first comparison is the primary one.
+def compare(runs: Sequence[Run], *, flips: int = 0, primary: int = 1) -> list[Comparison]:
+    """All runs beside the first.
+
+    Args:
+        runs: the first is what the others are compared with.
+        flips: most questions to list on which each differs from the first.
+        primary: place of the run whose comparison was to be shown, as declared beforehand: its p stays as it is, those of the
+            others are corrected.
 
     Raises:
         UserError: they did not ask the same questions.
@@ -142,9 +150,10 @@ def compare(runs: Sequence[Run], *, flips: int = 0) -> list[Comparison]:
     check_same_questions(runs)
     first = runs[0]
     rows = [_against(first, run, flips) for run in runs]
-    others = rows[1:]
-    adjusted = [row.p for row in others[:1]] + holm([row.p for row in others[1:]])
-    return [rows[0], *(replace(row, adjusted_p=p) for row, p in zip(others, adjusted, strict=True))]
+    secondary = [number for number in range(1, len(rows)) if number != primary]
+    for number, p in zip(secondary, holm([rows[number].p for number in secondary]), strict=True):
+        rows[number] = replace(rows[number], adjusted_p=p, primary=False)
+    return rows
 
 
 def _against(first: Run, run: Run, flips: int) -> Comparison:
@@ -161,6 +170,7 @@ def _against(first: Run, run: Run, flips: int) -> Comparison:
         p=p,
         test=test,
         adjusted_p=p,
+        primary=run is not first,
         detectable=smallest_detectable(paired),
         failed=run.failed,
         searches=run.searches,

@@ -28,7 +28,7 @@ MACRO_LARGE = "macro of sets from 200 questions"
 LARGE = 200
 """Questions from which a dataset is not small."""
 
-_EXACT_VALUES = 128
+_EXACT_VALUES = 64
 """Up to so many different values the bootstrap is exact."""
 
 
@@ -103,7 +103,7 @@ def bootstrap_means(
     says more.
 
     How often each different value occurs among n draws with replacement is multinomial, so values are counted instead of drawn.
-    More than 128 different values are first put into 128 bins of equal width, each as the mean of its own: what that takes from
+    More than 64 different values are first put into 64 bins of equal width, each as the mean of its own: what that takes from
     the variance is at most the square of a bin's width, divided by 4.
 
     ValueError without datasets, for one without questions, and for values that are not finite.
