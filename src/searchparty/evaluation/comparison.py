@@ -16,6 +16,7 @@ from searchparty.errors import UserError
 from searchparty.evaluation.estimates import Estimate, estimate_means, estimate_rates
 from searchparty.evaluation.question_scores import Columns, QuestionScores, columns, paired_differences, question_scores
 from searchparty.evaluation.run_directory import RunDirectory
+from searchparty.evaluation.run_folder import flat
 from searchparty.evaluation.significance import holm, mcnemar_exact, randomisation_p, smallest_detectable
 from searchparty.files import read_json, read_jsonl
 
@@ -92,7 +93,10 @@ def read_run(path: Path, metric: str) -> Run:
         texts.setdefault(str(row["question_key"]), str(row["answer"] or f"({row['problem'] or row['stop_reason']})"))
     behaviour = read_json(directory.summary_file, lambda summary: summary["behaviour"]["all"])
     environment = read_json(directory.environment_file, dict)
+    protocol = environment.get("protocol") or {}
     setting = {
+        "protocol": f"{protocol['name']} version {protocol['version']}" if protocol else "none",
+        **{f"protocol {key}": str(value) for key, value in flat(protocol.get("document", {})).items()},
         "scorer": str(read_json(directory.summary_file, lambda summary: summary["scorer"])),
         "retriever": str(environment.get("retriever")),
         "temperature": str(recipe.sampling.temperature),
@@ -115,8 +119,8 @@ def read_run(path: Path, metric: str) -> Run:
 def differences_of_setting(runs: Sequence[Run]) -> list[str]:
     """One line for each thing that is not equal in all runs."""
     lines = []
-    for key in runs[0].setting:
-        values = {run.name: run.setting[key] for run in runs}
+    for key in dict.fromkeys(key for run in runs for key in run.setting):
+        values = {run.name: run.setting.get(key, "not said") for run in runs}
         if len(set(values.values())) > 1:
             lines.append(f"{key} differs: " + "; ".join(f"{name} {value}" for name, value in values.items()))
     return lines
