@@ -21,6 +21,9 @@ from searchparty.evaluation.sampling_metrics import (
 )
 from searchparty.evaluation.scoring import ScoredEpisode
 
+GRADED = ("f1", "f1_joined", "cover_exact_match", "loose_exact_match", "lenient_exact_match", "repaired_exact_match")
+"""Scores of which only the mean over a question's samples is of interest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Quality:
@@ -36,6 +39,12 @@ class Quality:
     f1: Estimate
     f1_joined: Estimate
     cover_exact_match: Estimate
+    loose_exact_match: Estimate
+    """Exact match where spelling counts less; never the score, like the two below."""
+    lenient_exact_match: Estimate
+    """Exact match where a turn without a well-formed answer is read again by lenient rules."""
+    repaired_exact_match: Estimate
+    """Exact match if every format failure were a right answer: an upper bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +124,7 @@ def _quality(by_dataset: Mapping[str, Sequence[ScoredEpisode]], samples: int) ->
         "pass_at_k": {name: any_correct_by_question(array) for name, array in exact_QS.items()},
         "all_k_right": {name: all_correct_by_question(array) for name, array in exact_QS.items()},
     }
-    for field in ("f1", "f1_joined", "cover_exact_match"):
+    for field in GRADED:
         arrays = {dataset: _values(episodes, field, samples) for dataset, episodes in by_dataset.items()}
         per_question[field] = {name: average_by_question(array) for name, array in arrays.items()}
     rates = {field: estimate_rates(values) for field, values in per_question.items()}
