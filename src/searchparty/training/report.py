@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from searchparty.errors import UserError
 from searchparty.evaluation.estimates import Estimate, estimate_means
 from searchparty.evaluation.intervals import MACRO
 from searchparty.evaluation.question_scores import QuestionScores, paired_differences, read_question_scores
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.files import atomic_output, read_json, write_json
+from searchparty.training.overlap import overlap_lines, stage_overlaps
 from searchparty.training.recipe import EvalStage, TrainRecipe
 from searchparty.training.run_directory import TrainDirectory
 
@@ -51,8 +53,14 @@ def write_report(run: TrainDirectory, recipe: TrainRecipe) -> list[Compared]:
     scores = {name: read_question_scores(RunDirectory(run.evaluation(name)).scores_file, "exact_match") for name in stages}
     rows = [_compare(run, name, stage, stages, scores) for name, stage in stages.items()]
     write_json(run.path / "report.json", [asdict(row) for row in rows])
+    try:
+        overlaps = stage_overlaps(recipe)
+        lines = overlap_lines(overlaps)
+        write_json(run.path / "overlap.json", [asdict(one) for one in overlaps])
+    except UserError as error:  # the files of questions may be gone by now, and the numbers must not be lost for that
+        lines = [f"Overlap of training and evaluation is not known: {line}" for line in error.lines]
     with atomic_output(run.path / "report.md") as stream:
-        stream.write(as_markdown(rows))
+        stream.write(as_markdown(rows) + "".join(f"\n{line}\n" for line in lines))
     return rows
 
 

@@ -42,6 +42,21 @@ def follow_protocol(recipe: EvalRecipe) -> EvalRecipe:
     return parse_recipe(EvalRecipe, merged(said, _settings(protocol, recipe.team.name)), f"protocol {protocol.name}")
 
 
+def filled_in(document: Any) -> Any:
+    """The document of an evaluation with what its protocol says wherever it says nothing itself.
+
+    A document that is none, or whose protocol or team cannot be found, comes back as it is; checking it says why.
+    """
+    if not isinstance(document, dict) or not isinstance(document.get("protocol"), str):
+        return document
+    team = document.get("team")
+    options = dict(team) if isinstance(team, dict) else {"name": team}
+    try:
+        return merged(_settings(load_protocol(document["protocol"]), str(options["name"])), {**document, "team": options})
+    except (UserError, KeyError):
+        return document
+
+
 def describe_protocol(name: str | None, retriever: str | None, *, searches: bool) -> dict[str, Any] | None:
     """What the environment of a run says of its protocol: name, version, content, hash, departures; None without one.
 
