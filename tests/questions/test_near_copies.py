@@ -37,11 +37,12 @@ def test_an_answer_and_eight_words_in_a_row_make_a_near_copy() -> None:
         one("b", f"Which River flows through: {NILE.removeprefix('which river flows through ')}", "Nile"),
         one("b", f"Tell me {NILE}"),
         one("b", "", "Nile"),
+        one("b", f"Tell me {NILE}", "yes"),
     ],
-    ids=["another answer", "seven words", "the same text", "no answer", "no words"],
+    ids=["another answer", "seven words", "the same text", "no answer", "no words", "yes"],
 )
 def test_one_of_the_two_alone_or_the_same_text_makes_none(other: Question) -> None:
-    assert find_near_copies([one("a", NILE, "Nile")], [other]) == ()
+    assert find_near_copies([one("a", NILE, "Nile", "yes")], [other]) == ()
 
 
 WORDS = st.lists(st.sampled_from(["a", "b"]), min_size=0, max_size=6).map(" ".join)

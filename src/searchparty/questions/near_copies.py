@@ -15,6 +15,8 @@ from searchparty.questions.types import Question
 
 RUN = 8
 """Words of a run that two questions must share, the length at which contamination is usually looked for."""
+_SAYING_LITTLE = {"", "yes", "no"}
+"""Answers that two questions of one template share by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class NearCopy:
 def find_near_copies(first: Sequence[Question], second: Sequence[Question], run: int = RUN) -> tuple[NearCopy, ...]:
     """Pairs that share an accepted answer and `run` words in a row, and whose folded texts differ; one entry a pair.
 
-    Questions of fewer words, and those without golden answers, have no near copies. Time grows with the number of words.
+    Questions of fewer words, and those without golden answers or with yes or no alone, have no near copies. Time grows with the number of words.
     """
     places: dict[tuple[str, ...], list[Question]] = defaultdict(list)
     for question in first:
@@ -58,4 +60,4 @@ def _runs(question: Question, run: int) -> Iterator[tuple[str, ...]]:
 
 
 def _answers(question: Question) -> set[str]:
-    return {fold(answer) for answer in question.golden_answers} - {""}
+    return {fold(answer) for answer in question.golden_answers} - _SAYING_LITTLE
