@@ -36,7 +36,8 @@ class NearCopy:
 def find_near_copies(first: Sequence[Question], second: Sequence[Question], run: int = RUN) -> tuple[NearCopy, ...]:
     """Pairs that share an accepted answer and `run` words in a row, and whose folded texts differ; one entry a pair.
 
-    Questions of fewer words, and those without golden answers or with yes or no alone, have no near copies. Time grows with the number of words.
+    Questions of fewer words, and those without golden answers or with yes or no alone, have none. Time grows with the number of
+    words.
     """
     places: dict[tuple[str, ...], list[Question]] = defaultdict(list)
     for question in first:
