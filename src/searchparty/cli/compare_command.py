@@ -104,11 +104,12 @@ def _costs(rows: list[Comparison]) -> Table:
     from searchparty.evaluation.table import LOOK
 
     table = Table(title="cost per episode", **LOOK)
-    for name in ("run", "searches", "tokens in", "tokens out", "failed episodes"):
+    for name in ("run", "searches", "tokens in", "tokens out", "USD", "failed episodes"):
         table.add_column(name, justify="left" if name == "run" else "right")
     for row in rows:
         tokens = ("–" if count is None else f"{count:.0f}" for count in (row.input_tokens, row.output_tokens))
-        table.add_row(row.name, f"{row.searches:.2f}", *tokens, str(row.failed))
+        usd = "–" if row.usd is None else f"{row.usd:.6f}"
+        table.add_row(row.name, f"{row.searches:.2f}", *tokens, usd, str(row.failed))
     return table
 
 

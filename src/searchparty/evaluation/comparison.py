@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from searchparty.errors import UserError
+from searchparty.evaluation.costs.reading import read_costs
 from searchparty.evaluation.estimates import Estimate, estimate_means, estimate_rates
 from searchparty.evaluation.question_scores import Columns, QuestionScores, columns, paired_differences, question_scores
 from searchparty.evaluation.run_directory import RunDirectory
@@ -39,6 +40,8 @@ class Run:
     searches: float
     output_tokens: float | None
     input_tokens: float | None
+    usd: float | None
+    """Per episode; None without prices, if their file is gone, or where a model does not say how many tokens it used."""
     samples: int
     """Attempts per question."""
     setting: dict[str, str]
@@ -72,6 +75,7 @@ class Comparison:
     searches: float
     input_tokens: float | None
     output_tokens: float | None
+    usd: float | None
     flips: list[tuple[str, str, str]] = field(default_factory=list)
     """Questions on which the two differ most: key, the first run's answer, this one's."""
 
@@ -111,9 +115,17 @@ def read_run(path: Path, metric: str) -> Run:
         searches=behaviour["searches"],
         output_tokens=behaviour["output_tokens"],
         input_tokens=behaviour["input_tokens"],
+        usd=_usd(path) if recipe.prices is not None and recipe.prices.is_file() else None,
         samples=recipe.samples,
         setting=setting,
     )
+
+
+def _usd(path: Path) -> float | None:
+    """Mean cost of an episode at the prices of the run's own recipe."""
+    costs = [costed.usd for costed, _ in read_costs(path, None)[0]]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) / len(known) if len(known) == len(costs) else None
 
 
 def differences_of_setting(runs: Sequence[Run]) -> list[str]:
@@ -180,6 +192,7 @@ def _against(first: Run, run: Run, flips: int) -> Comparison:
         searches=run.searches,
         input_tokens=run.input_tokens,
         output_tokens=run.output_tokens,
+        usd=run.usd,
         flips=_flips(first, run, flips),
     )
 
