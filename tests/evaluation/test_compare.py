@@ -56,6 +56,31 @@ def test_wins_losses_and_the_exact_test_are_by_question(runs: Path, capsys: pyte
     assert row["differences"]["some"]["value"] == pytest.approx(4 / 6 - before)
 
 
+def test_the_primary_comparison_is_declared_and_the_others_are_corrected(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [str(runs / name) for name in ("a", "b", "b", "a")]
+    second, third, fourth = compared(capsys, *names)["runs"][1:]
+    assert [row["primary"] for row in (second, third, fourth)] == [True, False, False]
+    assert second["adjusted_p"] == second["p"] < 1 and third["adjusted_p"] == min(1, 2 * third["p"])
+    (runs / "c").symlink_to(runs / "b")
+    declared = compared(capsys, *names[:3], str(runs / "c"), "--primary", str(runs / "c"))["runs"]
+    assert [row["primary"] for row in declared] == [False, False, False, True]
+    assert main(["compare", *names[:2], "--primary", str(runs / "a")]) == 2
+
+
+def test_cost_in_usd_stands_beside_quality_where_the_run_has_prices(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("dated: 2026-01-01\nsource: a test\nmodels: {'scripted:default': {input: 1.0, output: 3.0}}\n")
+    words = ["eval", "--team", "direct", "--model", "scripted:default", "--questions", str(runs / "questions.jsonl")]
+    assert main([*words, f"prices={prices}", "-o", str(tmp_path / "priced")]) == 0
+    first, priced = compared(capsys, str(runs / "a"), str(tmp_path / "priced"))["runs"]
+    assert first["usd"] is None
+    assert priced["usd"] == pytest.approx((priced["input_tokens"] + 3 * priced["output_tokens"]) / 1e6)
+
+
 def test_runs_over_other_questions_are_refused_with_what_is_missing_where(
     runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

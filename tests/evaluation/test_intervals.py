@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from searchparty.evaluation.intervals import Interval, bootstrap_means, wilson_interval
+from searchparty.evaluation.intervals import MACRO_LARGE, Interval, bootstrap_means, pools, wilson_interval
 
 
 def values(*numbers: float) -> NDArray[np.float64]:
@@ -80,10 +82,37 @@ def test_one_dataset_alone_is_its_own_macro() -> None:
     assert intervals.macro == intervals.datasets["nq"]
 
 
-def test_the_draws_do_not_depend_on_how_many_are_held_in_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = bootstrap_means({"nq": values(*np.linspace(0, 1, 50))}, resamples=101)
-    monkeypatch.setattr("searchparty.evaluation.intervals._DRAWS_AT_ONCE", 500)
-    assert bootstrap_means({"nq": values(*np.linspace(0, 1, 50))}, resamples=101) == whole
+def test_means_over_datasets_weigh_datasets_questions_or_large_datasets_alone() -> None:
+    ways = pools({"large": 800, "also large": 200, "small": 199})
+    assert ways["macro"] == dict.fromkeys(("large", "also large", "small"), 1 / 3)
+    assert ways["micro"] == pytest.approx({"large": 800 / 1199, "also large": 200 / 1199, "small": 199 / 1199})
+    assert ways[MACRO_LARGE] == {"large": 0.5, "also large": 0.5}
+    assert list(pools({"small": 1})) == ["macro"] and list(pools({"a": 300, "b": 300})) == ["macro", "micro"]
+
+
+def test_each_mean_over_datasets_has_the_interval_of_its_own_weights() -> None:
+    intervals = bootstrap_means({"wide": values(*[0, 1] * 100), "fixed": values(*[0.5] * 600), "tiny": values(0, 1)}).pools
+    assert intervals["micro"].high - intervals["micro"].low < intervals[MACRO_LARGE].high - intervals[MACRO_LARGE].low
+    assert intervals[MACRO_LARGE].high - intervals[MACRO_LARGE].low < intervals["macro"].high - intervals["macro"].low
+
+
+def test_more_values_than_are_counted_exactly_give_the_interval_of_single_draws() -> None:
+    random = np.random.default_rng(2)
+    many = random.beta(0.4, 0.6, 3000)
+    means = np.array([many[random.integers(3000, size=3000)].mean() for _ in range(10_000)])
+    found = bootstrap_means({"nq": many}).datasets["nq"]
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.0008)
+
+
+@pytest.mark.parametrize("different", [5, 101, 20_000])
+def test_ten_thousand_resamples_of_fifty_thousand_questions_take_about_a_second(different: int) -> None:
+    random = np.random.default_rng(0)
+    sets = {
+        str(size): random.integers(different, size=size) / different for size in (3610, 11313, 14267, 7405, 12576, 2417, 125)
+    }
+    began = time.process_time()
+    bootstrap_means(sets)
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("bad", [{}, {"nq": values()}, {"nq": values(0.5, float("nan"))}])

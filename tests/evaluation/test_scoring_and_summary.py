@@ -78,7 +78,7 @@ def test_rates_over_two_samples_by_hand() -> None:
     nq, pop, macro = (summary.quality[name] for name in ("nq", "pop", "macro"))
     assert (nq.exact_match.value, nq.pass_at_k.value, nq.all_k_right.value) == (0.75, 1.0, 0.5)
     assert (pop.exact_match.value, macro.exact_match.value, macro.pass_at_k.value) == (0.0, 0.375, 0.5)
-    assert list(summary.quality) == ["nq", "pop", "macro"]
+    assert list(summary.quality) == ["nq", "pop", "macro", "micro"]
     assert summary.behaviour["all"].episodes == 6
 
 

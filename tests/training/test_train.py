@@ -111,7 +111,9 @@ def test_the_report_pairs_each_evaluation_with_its_baseline(both_stages: Path) -
     assert rows[1]["difference"] == pytest.approx(rows[1]["exact_match"] - rows[0]["exact_match"])
     low, high = rows[1]["difference_interval"]
     assert low <= rows[1]["difference"] <= high
-    assert "| trained |" in (both_stages / "report.md").read_text()
+    report = (both_stages / "report.md").read_text()
+    assert "| trained |" in report and "Overlap of teacher (24 questions) with base (3): 0 of these" in report
+    assert json.loads((both_stages / "overlap.json").read_text())[0]["same_text"] == 0
 
 
 def test_two_runs_of_one_recipe_are_equal_to_the_last_bit_whatever_is_evaluated_in_between(

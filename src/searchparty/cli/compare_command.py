@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from searchparty.evaluation.comparison import Comparison, Rate
+    from searchparty.evaluation.comparison import Comparison
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the first is what the others are compared with")
     parser.add_argument("--metric", default="exact_match", help="exact_match, f1 or f1_joined (default: exact_match)")
+    parser.add_argument(
+        "--primary",
+        type=Path,
+        metavar="RUN",
+        help="what was to be shown; others are corrected by Holm (default: the second)",
+    )
     parser.add_argument("--flips", type=int, default=0, metavar="N", help="list N questions on which each differs")
     parser.add_argument("--force", action="store_true", help="compare runs of different settings all the same")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -37,11 +43,14 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(f"--metric {options.metric}: unknown; there are: {', '.join(METRICS)}")
     if len(options.runs) < 2:
         raise UserError("one run cannot be compared; name at least two")
+    primary = options.primary or options.runs[1]
+    if primary not in options.runs[1:]:
+        raise UserError(f"--primary {primary}: is not among the runs that are compared with the first; name one of them")
     runs = [read_run(path, options.metric) for path in options.runs]
     unequal = differences_of_setting(runs)
     if unequal and not options.force:
         raise UserError(*unequal, "so the runs measure different things; add --force to compare them all the same")
-    rows = compare(runs, flips=options.flips)
+    rows = compare(runs, flips=options.flips, primary=options.runs.index(primary, 1))
     if options.json:
         print(orjson.dumps({"metric": options.metric, "differs": unequal, "runs": [asdict(row) for row in rows]}).decode())
         return 0
@@ -65,9 +74,9 @@ def _quality(rows: list[Comparison], metric: str) -> Table:
     for dataset in rows[0].means:
         table.add_column(dataset, justify="right")
     for number, row in enumerate(rows):
-        table.add_row(row.name, *(_percent(rate) for rate in row.means.values()))
+        table.add_row(row.name, *(one.text(100, 1) for one in row.means.values()))
         if number:
-            table.add_row("", *(_percent(rate, signed=True) for rate in row.differences.values()))
+            table.add_row("", *(one.text(100, 1, signed=True) for one in row.differences.values()))
     return table
 
 
@@ -79,8 +88,8 @@ def _tests(rows: list[Comparison]) -> Table:
     table = Table(title="against the first run, by question", **LOOK)
     for name in ("run", "wins", "ties", "losses", "p", "test", "p by Holm", "detectable"):
         table.add_column(name, justify="left" if name in ("run", "test") else "right")
-    for number, row in enumerate(rows[1:]):
-        corrected = "primary" if number == 0 else _p(row.adjusted_p)
+    for row in rows[1:]:
+        corrected = "primary" if row.primary else _p(row.adjusted_p)
         table.add_row(
             row.name, str(row.wins), str(row.ties), str(row.losses), _p(row.p), row.test, corrected,
             f"{100 * row.detectable:.1f}",
@@ -95,18 +104,14 @@ def _costs(rows: list[Comparison]) -> Table:
     from searchparty.evaluation.table import LOOK
 
     table = Table(title="cost per episode", **LOOK)
-    for name in ("run", "searches", "tokens in", "tokens out", "failed episodes"):
+    for name in ("run", "searches", "tokens in", "tokens out", "USD", "failed episodes"):
         table.add_column(name, justify="left" if name == "run" else "right")
     for row in rows:
         tokens = ("–" if count is None else f"{count:.0f}" for count in (row.input_tokens, row.output_tokens))
-        table.add_row(row.name, f"{row.searches:.2f}", *tokens, str(row.failed))
+        usd = "–" if row.usd is None else f"{row.usd:.6f}"
+        table.add_row(row.name, f"{row.searches:.2f}", *tokens, usd, str(row.failed))
     return table
 
 
 def _p(value: float) -> str:
     return "<0.0001" if value < 1e-4 else f"{value:.4f}"
-
-
-def _percent(rate: Rate, *, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    return f"{100 * rate.value:{sign}.1f} [{100 * rate.low:{sign}.1f}, {100 * rate.high:{sign}.1f}]"

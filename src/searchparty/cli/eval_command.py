@@ -15,6 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_recipe_options(parser)
     parser.add_argument("--questions", metavar="FILE", help="file of questions, any known format")
+    parser.add_argument(
+        "--protocol", metavar="NAME", help="multiagent-opd, mao-arag, search-r1 or a file: what is asked, how often, scored how"
+    )
     parser.add_argument("--samples", type=int, metavar="N", help="attempts per question (default 1)")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N questions")
     parser.add_argument("-o", "--output", required=True, type=Path, metavar="RUN", help="run directory")
@@ -33,16 +36,30 @@ def run(options: argparse.Namespace) -> int:
     from searchparty.evaluation.run_directory import RunDirectory
     from searchparty.evaluation.table import print_summary
 
-    recipe = recipe_from(options, EvalRecipe, questions=options.questions, samples=options.samples, limit=options.limit)
+    recipe = recipe_from(
+        options,
+        EvalRecipe,
+        questions=options.questions,
+        samples=options.samples,
+        limit=options.limit,
+        protocol=options.protocol,
+    )
     with EpisodeProgress() as progress:
         work = evaluate(
             recipe, options.output, resume=options.resume, overwrite=options.overwrite, on_episode=progress.on_episode
         )
         summary = run_until_interrupted(work)
     print_summary(summary, make_console())
-    skipped = json.loads(RunDirectory(options.output).environment_file.read_text(encoding="utf-8"))["skipped_records"]
+    environment = json.loads(RunDirectory(options.output).environment_file.read_text(encoding="utf-8"))
+    skipped = environment["skipped_records"]
     if skipped:
         print(f"{len(skipped)} records of {recipe.questions} are no questions, the first: {skipped[0]}", file=sys.stderr)
+    protocol = environment["protocol"]
+    if protocol is not None:
+        print(f"protocol {protocol['name']}, version {protocol['version']}")
+        unknown = ["the retriever has not said what it is"]
+        for departure in unknown if protocol["departures"] is None else protocol["departures"]:
+            print(f"may depart from it: {departure}", file=sys.stderr)
     print(f"run directory: {options.output}  (read it: searchparty show {options.output})")
     failed = summary.behaviour["all"].service_failures
     if failed:

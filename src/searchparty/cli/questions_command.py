@@ -32,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     convert.add_argument("input", type=Path, metavar="IN", help="the file, plain or gzip-compressed")
     convert.add_argument("-o", "--output", type=Path, metavar="OUT.jsonl", required=True, help="the file to write")
     _add_reading_options(convert)
+    convert.add_argument(
+        "--without", type=Path, metavar="FILE", help="leave out what this file asks too, by text or official id"
+    )
     convert.add_argument("--limit", type=positive, metavar="N", help="take only the first N questions")
 
     show = actions.add_parser("show", help="print questions")
@@ -66,12 +69,21 @@ def _convert(args: argparse.Namespace) -> int:
     from searchparty.questions import load_questions, write_questions
 
     loaded = load_questions(args.input, args.format, args.dataset, args.limit)
-    write_questions(args.output, loaded.questions)
+    questions = loaded.questions
+    if args.without is not None:
+        from searchparty.questions.overlap import shared_with
+
+        shared = set(shared_with(questions, load_questions(args.without).questions))
+        questions = [question for question in questions if question.key not in shared]
+        print(f"{_count(len(shared), 'question')} left out that {args.without} asks too", file=sys.stderr)
+        if not questions:
+            raise UserError(f"{args.input}: every question of it is asked by {args.without} too, so none is left")
+    write_questions(args.output, questions)
     _report_skipped(loaded)
-    datasets = ", ".join(dict.fromkeys(question.dataset for question in loaded.questions))
-    without = sum(not question.golden_answers for question in loaded.questions)
+    datasets = ", ".join(dict.fromkeys(question.dataset for question in questions))
+    without = sum(not question.golden_answers for question in questions)
     print(
-        f"{args.output}: {_count(len(loaded.questions), 'question')} (format {loaded.format}, dataset {datasets}), "
+        f"{args.output}: {_count(len(questions), 'question')} (format {loaded.format}, dataset {datasets}), "
         f"{without} without golden answers, {_count(len(loaded.skipped), 'record')} skipped"
     )
     return 0
@@ -123,12 +135,20 @@ def _one_line(text: str) -> str:
 
 def _overlap(args: argparse.Namespace) -> int:
     from searchparty.questions import read_questions
+    from searchparty.questions.near_copies import RUN, find_near_copies
     from searchparty.questions.overlap import Agreement, find_overlap
 
-    found = find_overlap(read_questions(args.first), read_questions(args.second) if args.second else None)
+    first, second = read_questions(args.first), read_questions(args.second) if args.second else None
+    found = find_overlap(first, second)
+    near = find_near_copies(first, second) if second is not None else ()
     counts = {str(answers): found.count(answers) for answers in Agreement}
     if args.json:
-        summary = {"pairs": found.pairs, "texts": len(found.groups), "answers": counts}
+        summary = {
+            "pairs": found.pairs,
+            "texts": len(found.groups),
+            "answers": counts,
+            "near_copies": [dataclasses.asdict(one) for one in near],
+        }
         print(json.dumps({**summary, **dataclasses.asdict(found)}, ensure_ascii=False))
         return 0
     files = " and ".join(
@@ -140,6 +160,10 @@ def _overlap(args: argparse.Namespace) -> int:
     print("golden answers: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
     other = f" ({len(found.same_key_other_text)} of them for different questions)" if found.same_key_other_text else ""
     print(f"same key: {len(found.same_key)}{other}, same official id: {len(found.same_official_id)}")
+    if second is not None:
+        print(f"near copies: {_count(len(near), 'pair')} with an answer and {RUN} words in a row in common")
+        for one in near[:SHOWN_GROUPS]:
+            print(f"  {_one_line(one.first)} ~ {_one_line(one.second)}: {one.words} ({_one_line(one.answer)})")
     _print_groups(found)
     return 0
 

@@ -176,6 +176,9 @@ class EvalRecipe(TeamRecipe):
     """A file of questions in any known format."""
     format: str | None = None
     """Its format; None finds it by content."""
+    protocol: str | None = None
+    """`multiagent-opd`, `mao-arag`, `search-r1`, or a path of one's own: fills in what is not said here, and refuses what
+    contradicts it."""
     samples: Annotated[int, Field(ge=1)] = 1
     """Attempts per question."""
     limit: Annotated[int, Field(ge=1)] | None = None

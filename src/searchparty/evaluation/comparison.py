@@ -6,17 +6,19 @@ Whatever an episode ended as, it counts (contract 8).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from searchparty.errors import UserError
-from searchparty.evaluation.intervals import FloatArray, Interval, bootstrap_means
+from searchparty.evaluation.costs.reading import read_costs
+from searchparty.evaluation.estimates import Estimate, estimate_means, estimate_rates
+from searchparty.evaluation.question_scores import Columns, QuestionScores, columns, paired_differences, question_scores
 from searchparty.evaluation.run_directory import RunDirectory
+from searchparty.evaluation.run_folder import flat
 from searchparty.evaluation.significance import holm, mcnemar_exact, randomisation_p, smallest_detectable
-from searchparty.evaluation.summary import MACRO
 from searchparty.files import read_json, read_jsonl
 
 METRICS = ("exact_match", "f1", "f1_joined")
@@ -30,8 +32,7 @@ class Run:
     """What of one run is compared."""
 
     name: str
-    scores: dict[str, dict[str, list[float]]]
-    """Dataset to question to the scores of its samples."""
+    scores: QuestionScores
     texts: dict[str, str]
     """Question to the answer of its first sample, or why there is none."""
     failed: int
@@ -39,26 +40,12 @@ class Run:
     searches: float
     output_tokens: float | None
     input_tokens: float | None
+    usd: float | None
+    """Per episode; None without prices, if their file is gone, or where a model does not say how many tokens it used."""
+    samples: int
+    """Attempts per question."""
     setting: dict[str, str]
     """What should be equal in runs that are compared: scorer, questions, retriever, sampling."""
-
-    def means(self, dataset: str) -> dict[str, float]:
-        """Question to the mean of its samples."""
-        return {key: sum(values) / len(values) for key, values in self.scores[dataset].items()}
-
-    @property
-    def samples(self) -> int:
-        """Most samples of a question."""
-        return max(len(values) for questions in self.scores.values() for values in questions.values())
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A mean with its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -66,9 +53,9 @@ class Comparison:
     """One run beside the first."""
 
     name: str
-    means: dict[str, Rate]
-    """Dataset, and `macro`."""
-    differences: dict[str, Rate]
+    means: dict[str, Estimate]
+    """Dataset, then `macro` and the other `pools`."""
+    differences: dict[str, Estimate]
     """Less the first run's; paired."""
     wins: int
     ties: int
@@ -80,12 +67,15 @@ class Comparison:
     """Which of the two."""
     adjusted_p: float
     """By Holm over all comparisons, but the primary one, which is p itself."""
+    primary: bool
+    """Whether this is the comparison that was to be shown."""
     detectable: float
     """The macro difference that these questions would have shown with a power of 80 %."""
     failed: int
     searches: float
     input_tokens: float | None
     output_tokens: float | None
+    usd: float | None
     flips: list[tuple[str, str, str]] = field(default_factory=list)
     """Questions on which the two differ most: key, the first run's answer, this one's."""
 
@@ -100,37 +90,49 @@ def read_run(path: Path, metric: str) -> Run:
     recipe = directory.read_recipe()
     if not directory.scores_file.is_file() or not directory.summary_file.is_file():
         raise UserError(f"{path}: was not finished; resume it, or score what is there with: searchparty score {path}")
-    scores: dict[str, dict[str, list[float]]] = {}
+    rows = list(read_jsonl(directory.scores_file))
+    scores = question_scores(rows, metric, directory.scores_file)
     texts: dict[str, str] = {}
-    failed = 0
-    for number, row in read_jsonl(directory.scores_file):
-        try:
-            scores.setdefault(str(row["dataset"]), {}).setdefault(str(row["question_key"]), []).append(float(row[metric]))
-            texts.setdefault(str(row["question_key"]), str(row["answer"] or f"({row['problem'] or row['stop_reason']})"))
-            failed += row["stop_reason"] in ("model_failed", "retriever_failed")
-        except (KeyError, TypeError, ValueError) as error:
-            where = f"{directory.scores_file}:{number}"
-            raise UserError(f"{where}: no {metric} ({error!r}); make the file anew: searchparty score {path}") from None
-    if not scores:
-        raise UserError(f"{path}: no question was asked, so there is nothing to compare")
+    for _, row in rows:
+        texts.setdefault(str(row["question_key"]), str(row["answer"] or f"({row['problem'] or row['stop_reason']})"))
     behaviour = read_json(directory.summary_file, lambda summary: summary["behaviour"]["all"])
     environment = read_json(directory.environment_file, dict)
+    protocol = environment.get("protocol") or {}
     setting = {
+        "protocol": f"{protocol['name']} version {protocol['version']}" if protocol else "none",
+        **{f"protocol {key}": str(value) for key, value in flat(protocol.get("document", {})).items()},
         "scorer": str(read_json(directory.summary_file, lambda summary: summary["scorer"])),
         "retriever": str(environment.get("retriever")),
         "temperature": str(recipe.sampling.temperature),
         "max_tokens": str(recipe.sampling.max_tokens),
         "samples": str(recipe.samples),
     }
-    tokens = (behaviour["input_tokens"], behaviour["output_tokens"])
-    return Run(str(path), scores, texts, failed, behaviour["searches"], tokens[1], tokens[0], setting)
+    return Run(
+        name=str(path),
+        scores=scores,
+        texts=texts,
+        failed=behaviour["service_failures"],
+        searches=behaviour["searches"],
+        output_tokens=behaviour["output_tokens"],
+        input_tokens=behaviour["input_tokens"],
+        usd=_usd(path) if recipe.prices is not None and recipe.prices.is_file() else None,
+        samples=recipe.samples,
+        setting=setting,
+    )
+
+
+def _usd(path: Path) -> float | None:
+    """Mean cost of an episode at the prices of the run's own recipe."""
+    costs = [costed.usd for costed, _ in read_costs(path, None)[0]]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) / len(known) if len(known) == len(costs) else None
 
 
 def differences_of_setting(runs: Sequence[Run]) -> list[str]:
     """One line for each thing that is not equal in all runs."""
     lines = []
-    for key in runs[0].setting:
-        values = {run.name: run.setting[key] for run in runs}
+    for key in dict.fromkeys(key for run in runs for key in run.setting):
+        values = {run.name: run.setting.get(key, "not said") for run in runs}
         if len(set(values.values())) > 1:
             lines.append(f"{key} differs: " + "; ".join(f"{name} {value}" for name, value in values.items()))
     return lines
@@ -149,8 +151,14 @@ def check_same_questions(runs: Sequence[Run]) -> None:
         raise UserError(*lines, "runs can be compared only over the same questions; run them again over one file")
 
 
-def compare(runs: Sequence[Run], *, flips: int = 0) -> list[Comparison]:
-    """All runs beside the first. The first comparison is the primary one.
+def compare(runs: Sequence[Run], *, flips: int = 0, primary: int = 1) -> list[Comparison]:
+    """All runs beside the first.
+
+    Args:
+        runs: the first is what the others are compared with.
+        flips: most questions to list on which each differs from the first.
+        primary: place of the run whose comparison was to be shown, as declared beforehand: its p stays as it is, those of the
+            others are corrected.
 
     Raises:
         UserError: they did not ask the same questions.
@@ -158,59 +166,47 @@ def compare(runs: Sequence[Run], *, flips: int = 0) -> list[Comparison]:
     check_same_questions(runs)
     first = runs[0]
     rows = [_against(first, run, flips) for run in runs]
-    others = rows[1:]
-    adjusted = [row.p for row in others[:1]] + holm([row.p for row in others[1:]])
-    return [rows[0], *(replace(row, adjusted_p=p) for row, p in zip(others, adjusted, strict=True))]
+    secondary = [number for number in range(1, len(rows)) if number != primary]
+    for number, p in zip(secondary, holm([rows[number].p for number in secondary]), strict=True):
+        rows[number] = replace(rows[number], adjusted_p=p, primary=False)
+    return rows
 
 
 def _against(first: Run, run: Run, flips: int) -> Comparison:
-    ours = {dataset: run.means(dataset) for dataset in sorted(run.scores)}
-    theirs = {dataset: first.means(dataset) for dataset in sorted(first.scores)}
-    values = {dataset: _ordered(questions) for dataset, questions in ours.items()}
-    paired = {dataset: _ordered(ours[dataset]) - _ordered(theirs[dataset]) for dataset in ours}
+    paired = paired_differences(run.scores, first.scores)
     everything = np.concatenate(list(paired.values()))
     p, test = _test(first, run, paired)
     return Comparison(
         name=run.name,
-        means=_rates(values),
-        differences=_rates(paired),
+        means=estimate_rates(columns(run.scores)),
+        differences=estimate_means(paired),
         wins=int((everything > 0).sum()),
         ties=int((everything == 0).sum()),
         losses=int((everything < 0).sum()),
         p=p,
         test=test,
         adjusted_p=p,
+        primary=run is not first,
         detectable=smallest_detectable(paired),
         failed=run.failed,
         searches=run.searches,
         input_tokens=run.input_tokens,
         output_tokens=run.output_tokens,
-        flips=_flips(first, run, ours, theirs, flips),
+        usd=run.usd,
+        flips=_flips(first, run, flips),
     )
 
 
-def _test(first: Run, run: Run, paired: Mapping[str, FloatArray]) -> tuple[float, str]:
+def _test(first: Run, run: Run, paired: Columns) -> tuple[float, str]:
     values = np.concatenate(list(paired.values()))
     if len(paired) == 1 and first.samples == run.samples == 1 and set(np.unique(values)) <= {-1.0, 0.0, 1.0}:
         return mcnemar_exact(int((values > 0).sum()), int((values < 0).sum())), "McNemar"
     return randomisation_p(paired), "randomisation"
 
 
-def _flips(
-    first: Run, run: Run, ours: Mapping[str, Mapping[str, float]], theirs: Mapping[str, Mapping[str, float]], count: int
-) -> list[tuple[str, str, str]]:
-    differences = {key: ours[dataset][key] - theirs[dataset][key] for dataset, questions in ours.items() for key in questions}
+def _flips(first: Run, run: Run, count: int) -> list[tuple[str, str, str]]:
+    differences = {
+        key: value - first.scores[dataset][key] for dataset, questions in run.scores.items() for key, value in questions.items()
+    }
     chosen = sorted((key for key, value in differences.items() if value), key=lambda key: (-abs(differences[key]), key))
     return [(key, first.texts[key], run.texts[key]) for key in chosen[:count]]
-
-
-def _ordered(questions: Mapping[str, float]) -> FloatArray:
-    return np.array([value for _, value in sorted(questions.items())])
-
-
-def _rates(values_Q_by_dataset: Mapping[str, FloatArray]) -> dict[str, Rate]:
-    intervals = bootstrap_means(values_Q_by_dataset)
-    means = {dataset: float(values.mean()) for dataset, values in values_Q_by_dataset.items()}
-    ends: dict[str, Interval] = {**intervals.datasets, MACRO: intervals.macro}
-    means[MACRO] = float(np.mean(list(means.values())))
-    return {name: Rate(value, ends[name].low, ends[name].high) for name, value in means.items()}

@@ -19,10 +19,17 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-_DRAWS_AT_ONCE = 2_000_000
-"""Question draws held in memory at a time: 16 MB of indices."""
-_FEW_VALUES = 1_000
-"""Up to so many different values the draws of each are counted instead of made one by one."""
+MACRO = "macro"
+"""The mean over datasets, each with equal weight."""
+MICRO = "micro"
+"""The mean over all questions, each with equal weight."""
+MACRO_LARGE = "macro of sets from 200 questions"
+"""As macro, without small datasets, of which a few questions move the mean as much as many of a large one."""
+LARGE = 200
+"""Questions from which a dataset is not small."""
+
+_EXACT_VALUES = 64
+"""Up to so many different values the bootstrap is exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +42,34 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class MeanIntervals:
-    """Bootstrap intervals for the mean of each dataset and for the macro mean."""
+    """Bootstrap intervals for the mean of each dataset and for means over datasets."""
 
     datasets: Mapping[str, Interval]
-    macro: Interval
-    """For the mean over datasets with equal weight."""
+    pools: Mapping[str, Interval]
+    """By the names that `pools` gives."""
+
+    @property
+    def macro(self) -> Interval:
+        """For the mean over datasets with equal weight."""
+        return self.pools[MACRO]
+
+
+def pools(questions: Mapping[str, int]) -> dict[str, dict[str, float]]:
+    """The ways to take datasets together, each as weights of datasets that add up to 1.
+
+    Always macro; micro where there are several datasets; macro of the large ones where this leaves out some, but not all.
+
+    Args:
+        questions: dataset to its number of questions.
+    """
+    large = [name for name, count in questions.items() if count >= LARGE]
+    total = sum(questions.values())
+    ways = {MACRO: dict.fromkeys(questions, 1 / len(questions))}
+    if len(questions) > 1:
+        ways[MICRO] = {name: count / total for name, count in questions.items()}
+    if 0 < len(large) < len(questions):
+        ways[MACRO_LARGE] = dict.fromkeys(large, 1 / len(large))
+    return ways
 
 
 def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> Interval:
@@ -65,12 +95,16 @@ def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> In
 def bootstrap_means(
     values_Q_by_dataset: Mapping[str, FloatArray], *, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
 ) -> MeanIntervals:
-    """Percentile intervals for the mean of each dataset's values per question, and for the mean of these means.
+    """Percentile intervals for the mean of each dataset's values per question, and for the means of these means by `pools`.
 
     Questions are drawn again with replacement within their dataset, as many as it has, so that every dataset keeps its weight.
     Equal input and seed give equal intervals, and a dataset's interval does not depend on which others are present. Where all
     questions have one value there is nothing to draw and both ends equal it; for a rate of yes/no trials `wilson_interval` then
     says more.
+
+    How often each different value occurs among n draws with replacement is multinomial, so values are counted instead of drawn.
+    More than 64 different values are first put into 64 bins of equal width, each as the mean of its own: what that takes from
+    the variance is at most the square of a bin's width, divided by 4.
 
     ValueError without datasets, for one without questions, and for values that are not finite.
     """
@@ -81,9 +115,15 @@ def bootstrap_means(
         name: _resampled_means(name, values_Q, resamples, np.random.default_rng([seed, zlib.crc32(name.encode())]))
         for name, values_Q in values_Q_by_dataset.items()
     }
-    datasets = {name: _interval(means, tails) for name, means in means_by_dataset.items()}
-    macro = _interval(np.mean(list(means_by_dataset.values()), axis=0), tails)
-    return MeanIntervals(datasets=MappingProxyType(datasets), macro=macro)
+    ways = pools({name: len(values_Q) for name, values_Q in values_Q_by_dataset.items()})
+    pooled = {
+        way: np.sum([weight * means_by_dataset[name] for name, weight in weights.items()], axis=0)
+        for way, weights in ways.items()
+    }
+    return MeanIntervals(
+        datasets=MappingProxyType({name: _interval(means, tails) for name, means in means_by_dataset.items()}),
+        pools=MappingProxyType({way: _interval(means, tails) for way, means in pooled.items()}),
+    )
 
 
 def _resampled_means(name: str, values_Q: FloatArray, resamples: int, random: np.random.Generator) -> FloatArray:
@@ -91,18 +131,21 @@ def _resampled_means(name: str, values_Q: FloatArray, resamples: int, random: np
     questions = len(values_Q)
     if questions == 0 or not np.all(np.isfinite(values_Q)):
         raise ValueError(f"{name}: at least one question is needed, and finite values only")
-    different, counts = np.unique(values_Q, return_counts=True)
-    if len(different) <= min(_FEW_VALUES, questions // 2):
-        # How often each value is drawn among n draws with replacement is multinomial: the same bootstrap, in fewer steps.
-        drawn = random.multinomial(questions, counts / questions, size=resamples)
-        means: FloatArray = drawn @ different / questions
-        return means
-    at_once = max(1, _DRAWS_AT_ONCE // questions)
-    parts = [
-        values_Q[random.integers(questions, size=(min(at_once, resamples - done), questions))].mean(axis=1)
-        for done in range(0, resamples, at_once)
-    ]
-    return np.concatenate(parts)
+    different, counts = _binned(*np.unique(values_Q, return_counts=True))
+    drawn = random.multinomial(questions, counts / questions, size=resamples)
+    means: FloatArray = drawn @ different / questions
+    return means
+
+
+def _binned(different: FloatArray, counts: NDArray[np.int64]) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Different values and how often each occurs, in at most `_EXACT_VALUES` bins."""
+    if len(different) <= _EXACT_VALUES:
+        return different, counts
+    edges = np.linspace(different[0], different[-1], _EXACT_VALUES + 1)
+    place = np.clip(np.searchsorted(edges, different, side="right") - 1, 0, _EXACT_VALUES - 1)
+    occupied, place = np.unique(place, return_inverse=True)
+    in_bin = np.bincount(place, weights=counts, minlength=len(occupied))
+    return np.bincount(place, weights=counts * different, minlength=len(occupied)) / in_bin, in_bin.astype(np.int64)
 
 
 def _interval(means: FloatArray, tails: list[float]) -> Interval:

@@ -16,6 +16,10 @@ from searchparty.config.recipe import EvalRecipe
 from searchparty.episodes.store import EpisodeWriter
 from searchparty.episodes.types import Episode
 from searchparty.errors import UserError
+from searchparty.evaluation.protocols.choosing import chosen_questions
+from searchparty.evaluation.protocols.following import describe_protocol, follow_protocol
+from searchparty.evaluation.protocols.types import load_protocol
+from searchparty.evaluation.provenance import provenance
 from searchparty.evaluation.run_directory import RunDirectory, describe_environment
 from searchparty.evaluation.scorers import Scorer, scorer_named
 from searchparty.evaluation.scoring import ScoredEpisode, score_episode
@@ -41,8 +45,12 @@ class Attempt:
 
 
 def load_asked_questions(recipe: EvalRecipe) -> tuple[list[Question], list[str]]:
-    """The questions of a recipe, and a line for each record of the file that is no question. Raises as `load_scorable` does."""
-    return load_scorable(recipe.questions, recipe.format, recipe.limit)
+    """The questions of a recipe, and a line for each record of the file that is no question. Raises as `load_scorable` does,
+    and if the file does not hold what the recipe's protocol asks."""
+    questions, skipped = load_scorable(recipe.questions, recipe.format, recipe.limit)
+    if recipe.protocol is not None:
+        questions = chosen_questions(load_protocol(recipe.protocol), questions, recipe.questions)
+    return questions, skipped
 
 
 def load_scorable(path: Path, form: str | None, limit: int | None) -> tuple[list[Question], list[str]]:
@@ -82,11 +90,16 @@ async def evaluate(
     """
     run = RunDirectory(directory)
     run.check_may_begin(resume=resume, overwrite=overwrite)
+    recipe = follow_protocol(recipe)
     scorer = scorer_named(recipe.scorer)
     questions, skipped = load_asked_questions(recipe)
     stage = set_stage(recipe, models)
     try:
-        environment = describe_environment(stage.describe(), recipe.questions, skipped)
+        described = stage.describe()
+        environment = describe_environment(described, recipe.questions, skipped)
+        environment["protocol"] = describe_protocol(
+            recipe.protocol, described["retriever"], searches=stage.retriever is not None
+        )
         with run.locked():
             if resume:
                 run.check_same(recipe, environment)
@@ -137,7 +150,7 @@ def score_run(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer) -> RunSumma
     write_scores(run.scores_file, scored)
     team = find_team(recipe.team.name).name
     summary = summarise(scored, team=team, model=recipe.model.spec, scorer=scorer.name, samples=recipe.samples)
-    write_json(run.summary_file, orjson.loads(orjson.dumps(summary)))
+    write_json(run.summary_file, {**orjson.loads(orjson.dumps(summary)), "provenance": provenance(run, recipe, scorer)})
     return summary
 
 

@@ -42,7 +42,7 @@ T = TypeVar("T")
 MAY_CHANGE_ON_RESUME = ("concurrency", "retriever", "model.timeout", "model.max_batch_tokens", "model.device")
 """Parts of a recipe that change how long a run takes, not what it gives."""
 
-MUST_STAY = ("models", "chat", "prompts", "team", "retriever", "questions")
+MUST_STAY = ("models", "chat", "prompts", "team", "retriever", "questions", "protocol")
 """Parts of the environment that a resumed run must find as they were. One that a server had not told is no difference."""
 
 OWN_NAMES = {"recipe.resolved.yaml", "environment.json", "questions.jsonl", "episodes", "scores.jsonl", "summary.json", ".lock"}

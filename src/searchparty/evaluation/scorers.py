@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from searchparty.errors import UserError
+from searchparty.evaluation.loose import loosened
 from searchparty.evaluation.official_scripts import OFFICIAL_SCRIPTS, OfficialScript, require_list
 
 
@@ -61,6 +62,17 @@ class Scorer:
             return 0.0
         normalised = self.script.normalise(prediction)
         return float(any(self.script.normalise(golden) in normalised for golden in self._usable(golden_answers)))
+
+    def loose_exact_match(self, prediction: str | None, golden_answers: Sequence[str]) -> float:
+        """As `exact_match`, where Unicode forms, dashes, quotation marks, accents and case do not count; see `loose`.
+
+        At least `exact_match`, and never the score.
+        """
+        if prediction is None:
+            return 0.0
+        loose = loosened(self.script.normalise, prediction)
+        golden = (loosened(self.script.normalise, golden) for golden in self._usable(golden_answers))
+        return max(self.exact_match(prediction, golden_answers), float(bool(loose) and loose in golden))
 
     def f1_joined(self, prediction: str | None, golden_answers: Sequence[str]) -> float:
         """Token F1 against all golden answers joined by `, ` into one text, so that only naming every alias earns 1.

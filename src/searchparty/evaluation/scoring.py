@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from searchparty.episodes.types import Episode, Span, SpanKind, Transcript
+from searchparty.episodes.types import Episode, Span, SpanKind, StopReason, Transcript
+from searchparty.evaluation.lenient import lenient_answer
 from searchparty.evaluation.scorers import Scorer
 from searchparty.teams.actions import Action
 from searchparty.teams.answering import read_answers
+
+FORMAT_FAILURES = (StopReason.INVALID_ANSWER, StopReason.INVALID_ACTION, StopReason.NO_REPORT, StopReason.NO_SELECTION)
+"""Endings that mean: an agent could have gone on, had it written what it was to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,14 @@ class ScoredEpisode:
     f1: float
     f1_joined: float
     cover_exact_match: float
+    loose_exact_match: float
+    """Exact match where spelling counts less, see `loose`; never the score, like the two below."""
+    lenient_answer: str | None
+    """The answer; where none was well-formed, what the rules of `lenient` read out of the answering agent's last turn."""
+    lenient_exact_match: float
+    """Exact match of that."""
+    repaired_exact_match: float
+    """Exact match if every format failure were a right answer: no repair of formats can give more."""
     scorable: bool
     """False if no golden answer survives normalisation; such a question scores 0 and is counted."""
     candidates: list[CandidateScore]
@@ -89,6 +101,7 @@ def score_episode(episode: Episode, golden_answers: Sequence[str], scorer: Score
     ]
     answer, problem = turns[0] if turns else (None, None)
     scores = scorer.score(answer, golden_answers)
+    lenient = answer if answer is not None else _read_leniently(episode)
     roles = dict.fromkeys(transcript.role for transcript in episode.agents)
     return ScoredEpisode(
         question_key=episode.question_key,
@@ -101,6 +114,10 @@ def score_episode(episode: Episode, golden_answers: Sequence[str], scorer: Score
         f1=scores.f1,
         f1_joined=scorer.f1_joined(answer, golden_answers),
         cover_exact_match=scores.cover_exact_match,
+        loose_exact_match=scorer.loose_exact_match(answer, golden_answers),
+        lenient_answer=lenient,
+        lenient_exact_match=scorer.exact_match(lenient, golden_answers),
+        repaired_exact_match=1.0 if scores.scorable and is_format_failure(episode, answer) else scores.exact_match,
         scorable=scores.scorable,
         candidates=candidates,
         steps=episode.steps,
@@ -110,6 +127,18 @@ def score_episode(episode: Episode, golden_answers: Sequence[str], scorer: Score
         roles={role: role_use([one for one in episode.agents if one.role == role]) for role in roles},
         seconds=episode.seconds,
     )
+
+
+def is_format_failure(episode: Episode, answer: str | None) -> bool:
+    """Whether there is no answer because some agent did not keep to its form, rather than to a budget, or for a service."""
+    return answer is None and (episode.stop_reason in FORMAT_FAILURES or episode.stop_reason is StopReason.ANSWERED)
+
+
+def _read_leniently(episode: Episode) -> str | None:
+    if episode.answering_agent is None:
+        return None
+    turn = episode.transcript(episode.answering_agent).last_turn()
+    return lenient_answer(turn[0].text) if turn else None
 
 
 def role_use(transcripts: Sequence[Transcript]) -> RoleUse:

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import hypot
-
-import numpy as np
 
 from searchparty.errors import UserError
-from searchparty.evaluation.intervals import bootstrap_means, wilson_interval
+from searchparty.evaluation.estimates import Estimate, estimate_rates
+from searchparty.evaluation.intervals import pools
 from searchparty.evaluation.sampling_metrics import (
     FloatArray,
     all_correct_by_question,
@@ -23,17 +21,8 @@ from searchparty.evaluation.sampling_metrics import (
 )
 from searchparty.evaluation.scoring import ScoredEpisode
 
-MACRO = "macro"
-"""Name of the row that is the mean over datasets with equal weight."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """A mean over questions with its 95 % bootstrap interval; questions, not samples, are drawn again."""
-
-    value: float
-    low: float
-    high: float
+GRADED = ("f1", "f1_joined", "cover_exact_match", "loose_exact_match", "lenient_exact_match", "repaired_exact_match")
+"""Scores of which only the mean over a question's samples is of interest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +30,21 @@ class Quality:
     """What the answers earned."""
 
     questions: int
-    exact_match: Rate
+    exact_match: Estimate
     """avg@k of exact match: the expected score of one attempt."""
-    pass_at_k: Rate
+    pass_at_k: Estimate
     """Share of questions that at least one of the k attempts answered."""
-    all_k_right: Rate
+    all_k_right: Estimate
     """Share of questions that all k attempts answered."""
-    f1: Rate
-    f1_joined: Rate
-    cover_exact_match: Rate
+    f1: Estimate
+    f1_joined: Estimate
+    cover_exact_match: Estimate
+    loose_exact_match: Estimate
+    """Exact match where spelling counts less; never the score, like the two below."""
+    lenient_exact_match: Estimate
+    """Exact match where a turn without a well-formed answer is read again by lenient rules."""
+    repaired_exact_match: Estimate
+    """Exact match if every format failure were a right answer: an upper bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +97,7 @@ class RunSummary:
     samples: int
     """k of avg@k and pass@k."""
     quality: dict[str, Quality]
-    """Dataset to quality; the last entry is `macro`."""
+    """Dataset to quality, then `macro` and the other `pools`."""
     behaviour: dict[str, Behaviour]
     """Dataset to behaviour; the last entry, `all`, takes all episodes together."""
     roles: dict[str, RoleSummary]
@@ -129,39 +124,16 @@ def _quality(by_dataset: Mapping[str, Sequence[ScoredEpisode]], samples: int) ->
         "pass_at_k": {name: any_correct_by_question(array) for name, array in exact_QS.items()},
         "all_k_right": {name: all_correct_by_question(array) for name, array in exact_QS.items()},
     }
-    for field in ("f1", "f1_joined", "cover_exact_match"):
+    for field in GRADED:
         arrays = {dataset: _values(episodes, field, samples) for dataset, episodes in by_dataset.items()}
         per_question[field] = {name: average_by_question(array) for name, array in arrays.items()}
-    rates = {field: _rates(values) for field, values in per_question.items()}
+    rates = {field: estimate_rates(values) for field, values in per_question.items()}
     questions = {dataset: len(values) for dataset, values in per_question["exact_match"].items()}
-    questions[MACRO] = sum(questions.values())
+    pooled = {way: sum(questions[name] for name in weights) for way, weights in pools(questions).items()}
     return {
-        name: Quality(questions=count, **{field: rates[field][name] for field in rates}) for name, count in questions.items()
+        name: Quality(questions=count, **{field: rates[field][name] for field in rates})
+        for name, count in {**questions, **pooled}.items()
     }
-
-
-def _rates(values_Q_by_dataset: Mapping[str, FloatArray]) -> dict[str, Rate]:
-    """Means with bootstrap intervals, per dataset and macro.
-
-    Where every question has the value 0, or every one 1, there is nothing to draw from, and Wilson's interval is given instead.
-    The macro interval is then put together from those of the datasets: with D datasets the distance from mean to end is
-    sqrt(sum of squared distances) / D, since datasets are independent (Zou and Donner 2008, MOVER).
-    """
-    intervals = bootstrap_means(values_Q_by_dataset)
-    rates = {}
-    for dataset, values_Q in values_Q_by_dataset.items():
-        mean, interval = float(np.mean(values_Q)), intervals.datasets[dataset]
-        if mean in (0.0, 1.0):
-            interval = wilson_interval(round(mean * len(values_Q)), len(values_Q))
-        rates[dataset] = Rate(mean, interval.low, interval.high)
-    macro = float(np.mean([rate.value for rate in rates.values()]))
-    if any(rate.value in (0.0, 1.0) for rate in rates.values()):
-        below = hypot(*(rate.value - rate.low for rate in rates.values())) / len(rates)
-        above = hypot(*(rate.high - rate.value for rate in rates.values())) / len(rates)
-        rates[MACRO] = Rate(macro, max(0.0, macro - below), min(1.0, macro + above))
-    else:
-        rates[MACRO] = Rate(macro, intervals.macro.low, intervals.macro.high)
-    return rates
 
 
 def _values(episodes: Sequence[ScoredEpisode], field: str, samples: int) -> FloatArray:

@@ -9,15 +9,18 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from searchparty.evaluation.summary import MACRO, Behaviour, Quality, Rate, RunSummary
+from searchparty.evaluation.estimates import Estimate
+from searchparty.evaluation.intervals import MACRO
+from searchparty.evaluation.lenient import RULES
+from searchparty.evaluation.summary import Behaviour, Quality, RunSummary
 
 LOOK: dict[str, Any] = {"title_justify": "left", "box": SIMPLE, "padding": (0, 1, 0, 0), "pad_edge": False, "show_edge": False}
 BEHAVIOUR_NAMES = ("answered", "no search", "searches", "steps", "tokens in", "tokens out")
 
 
-def percent(rate: Rate) -> str:
+def percent(estimate: Estimate) -> str:
     """A rate with its interval: `41.2 [37.0, 45.1]`."""
-    return f"{100 * rate.value:.1f} [{100 * rate.low:.1f}, {100 * rate.high:.1f}]"
+    return estimate.text(100, 1)
 
 
 def quality_table(summary: RunSummary) -> Table:
@@ -29,6 +32,21 @@ def quality_table(summary: RunSummary) -> Table:
         if dataset == MACRO:
             table.add_section()
         table.add_row(dataset, str(quality.questions), *_quality_cells(quality, k))
+    return table
+
+
+def beside_table(summary: RunSummary) -> Table:
+    """What is reported beside the score and is never the score, one row per dataset."""
+    table = Table(title="beside the score, in %: never the score itself", **LOOK)
+    _columns(table, "dataset", "EM", "loose spelling", f"{RULES} answers", "bound: all formats repaired", "answer covers gold")
+    for dataset, quality in summary.quality.items():
+        if dataset == MACRO:
+            table.add_section()
+        columns = (
+            quality.exact_match, quality.loose_exact_match, quality.lenient_exact_match, quality.repaired_exact_match,
+            quality.cover_exact_match,
+        )  # fmt: skip
+        table.add_row(dataset, *(f"{100 * one.value:.1f}" for one in columns))
     return table
 
 
@@ -60,7 +78,7 @@ def print_summary(summary: RunSummary, console: Console) -> None:
     """Both tables, then how episodes ended and which turns failed their format."""
     everything = summary.behaviour["all"]
     console.print(f"{summary.team} · {summary.model} · scorer {summary.scorer} · {everything.episodes} episodes")
-    console.print(quality_table(summary), behaviour_table(summary), sep="\n")
+    console.print(quality_table(summary), beside_table(summary), behaviour_table(summary), sep="\n")
     console.print("endings: " + ", ".join(f"{reason} {count}" for reason, count in everything.stop_reasons.items()))
     for role, use in summary.roles.items():
         if use.format_failures:

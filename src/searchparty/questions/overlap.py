@@ -97,6 +97,17 @@ class Overlap:
         return sum(group.answers is answers for group in self.groups)
 
 
+def shared_with(first: Sequence[Question], second: Sequence[Question]) -> tuple[str, ...]:
+    """Keys of the first that are questions of the second too: by folded text, or by an official id that one of them states.
+
+    Equal keys of other texts are not the same question, and so not among them.
+    """
+    overlap = find_overlap(first, second)
+    officials = set(overlap.same_official_id)
+    same = {key for group in overlap.groups for key in group.first}
+    return tuple(one.key for one in first if one.key in same or _official_id(one) in officials)
+
+
 def find_overlap(first: Sequence[Question], second: Sequence[Question] | None = None) -> Overlap:
     """Compare two files, or one with itself. Time grows with the number of questions, not of their pairs."""
     texts = _by(first, _folded_text)

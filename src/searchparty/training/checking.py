@@ -19,6 +19,7 @@ from searchparty.models.scripted import ScriptedEngine
 from searchparty.models.types import GenerateRequest
 from searchparty.teams.registry import find_team
 from searchparty.training.judge import judge_prompt
+from searchparty.training.overlap import refuse_tested_questions
 from searchparty.training.playing import load_stage_questions, team_options, team_recipe
 from searchparty.training.recipe import EvalStage, RLStage, SFTStage, StageSpec, TrainRecipe
 from searchparty.training.recorded_episodes import episode_files
@@ -63,6 +64,8 @@ def _checks(
         if spec.judge is not None:
             judge = spec.judge
             yield "judge: ", lambda: judge_prompt(judge.prompt)
+    if not isinstance(spec, EvalStage):
+        yield "", lambda: refuse_tested_questions(spec, recipe)
     if isinstance(spec, EvalStage) and spec.baseline is not None:
         yield "", lambda: _baseline(spec, recipe)
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from searchparty.config.recipe import ModelSpec, RoleSpec, TeamRecipe, TeamSpec
-from searchparty.evaluation.run import load_scorable
+from searchparty.config.recipe import EvalRecipe, ModelSpec, RoleSpec, TeamRecipe, TeamSpec
+from searchparty.evaluation.protocols.following import follow_protocol
+from searchparty.evaluation.run import load_asked_questions, load_scorable
 from searchparty.evaluation.staging import Models
 from searchparty.models.loading import Model
 from searchparty.questions.types import Question
 from searchparty.teams.registry import find_team
-from searchparty.training.recipe import PlayedStage
+from searchparty.training.recipe import EvalStage, PlayedStage
 
 
 class WithPolicy(Models):
@@ -51,6 +52,14 @@ def team_recipe(stage: PlayedStage, team: TeamSpec, seed: int, candidates: int |
     )
 
 
+def eval_recipe(stage: EvalStage, seed: int) -> EvalRecipe:
+    """The evaluation that a stage stands for. Raises UserError if it contradicts its protocol."""
+    team = team_recipe(stage, stage.team, seed)
+    own = ("protocol", "questions", "format", "samples", "limit", "concurrency", "scorer")
+    values = {key: getattr(team, key) for key in TeamRecipe.model_fields} | {key: getattr(stage, key) for key in own}
+    return follow_protocol(EvalRecipe(**values))
+
+
 def team_options(team: TeamSpec) -> set[str]:
     """The names of the options of a team. Raises UserError if there is no such team."""
     return {option.name for option in fields(find_team(team.name))}
@@ -66,4 +75,6 @@ def temperatures(stage: PlayedStage, roles: Mapping[str, Any]) -> dict[str, floa
 
 def load_stage_questions(stage: Any) -> list[Question]:
     """The questions that a stage, or its development part, names: each once, with golden answers. Raises UserError."""
+    if isinstance(stage, EvalStage):
+        return load_asked_questions(eval_recipe(stage, 0))[0]
     return load_scorable(stage.questions, stage.format, stage.limit)[0]

@@ -302,12 +302,21 @@ class EvalStage(PlayedStage):
 
     kind: Literal["eval"]
     team: TeamChoice
+    protocol: str | None = None
+    """As for `searchparty eval`: fills in what is not said here. Training on what it asks is refused."""
     samples: Positive = 1
     scorer: str = "squad"
     title: str | None = None
     """Its name in the report; None takes the stage's."""
     baseline: str | None = None
     """The `eval` stage that the report compares this one with; None compares with nothing."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_the_protocol_says(cls, document: Any) -> Any:
+        from searchparty.evaluation.protocols.following import filled_in
+
+        return filled_in(document)
 
 
 StageSpec = Annotated[SFTStage | RLStage | EvalStage, Field(discriminator="kind")]

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from searchparty.errors import UserError
-from searchparty.evaluation.intervals import Interval, bootstrap_means
+from searchparty.evaluation.estimates import Estimate, estimate_means
+from searchparty.evaluation.intervals import MACRO
+from searchparty.evaluation.question_scores import QuestionScores, paired_differences, read_question_scores
 from searchparty.evaluation.run_directory import RunDirectory
-from searchparty.files import atomic_output, read_json, read_jsonl, write_json
+from searchparty.files import atomic_output, read_json, write_json
+from searchparty.training.overlap import overlap_lines, stage_overlaps
 from searchparty.training.recipe import EvalStage, TrainRecipe
 from searchparty.training.run_directory import TrainDirectory
 
@@ -50,11 +50,17 @@ def write_report(run: TrainDirectory, recipe: TrainRecipe) -> list[Compared]:
     stages = {name: stage for name, stage in recipe.stages.items() if isinstance(stage, EvalStage)}
     if not stages:
         return []
-    scores = {name: question_scores(RunDirectory(run.evaluation(name)).scores_file) for name in stages}
+    scores = {name: read_question_scores(RunDirectory(run.evaluation(name)).scores_file, "exact_match") for name in stages}
     rows = [_compare(run, name, stage, stages, scores) for name, stage in stages.items()]
     write_json(run.path / "report.json", [asdict(row) for row in rows])
+    try:
+        overlaps = stage_overlaps(recipe)
+        lines = overlap_lines(overlaps)
+        write_json(run.path / "overlap.json", [asdict(one) for one in overlaps])
+    except UserError as error:  # the files of questions may be gone by now, and the numbers must not be lost for that
+        lines = [f"Overlap of training and evaluation is not known: {line}" for line in error.lines]
     with atomic_output(run.path / "report.md") as stream:
-        stream.write(as_markdown(rows))
+        stream.write(as_markdown(rows) + "".join(f"\n{line}\n" for line in lines))
     return rows
 
 
@@ -62,40 +68,6 @@ def read_report(run: TrainDirectory) -> list[Compared]:
     """The report that was written; empty if there is none."""
     file = run.path / "report.json"
     return [Compared(**row) for row in read_json(file, list)] if file.is_file() else []
-
-
-def question_scores(scores_file: Path) -> dict[str, dict[str, float]]:
-    """Dataset to question to avg@k of exact match. Raises UserError if the file is missing or damaged."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for number, episode in read_jsonl(scores_file):
-        try:
-            dataset, key, exact_match = str(episode["dataset"]), str(episode["question_key"]), float(episode["exact_match"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(
-                f"{scores_file}:{number}: no score ({error!r}); make the file anew: searchparty score {scores_file.parent}"
-            ) from None
-        found.setdefault(dataset, {}).setdefault(key, []).append(exact_match)
-    return {
-        dataset: {key: sum(values) / len(values) for key, values in questions.items()} for dataset, questions in found.items()
-    }
-
-
-def paired_difference(
-    ours: Mapping[str, Mapping[str, float]], theirs: Mapping[str, Mapping[str, float]]
-) -> tuple[float, Interval]:
-    """Macro mean of the differences per question, and its 95 % interval from a bootstrap stratified by dataset.
-
-    Raises:
-        ValueError: the two did not answer the same questions.
-    """
-    if {name: set(keys) for name, keys in ours.items()} != {name: set(keys) for name, keys in theirs.items()}:
-        raise ValueError("the two evaluations asked other questions, so they cannot be paired")
-    differences = {
-        dataset: np.array([value - theirs[dataset][key] for key, value in sorted(questions.items())])
-        for dataset, questions in sorted(ours.items())
-    }
-    intervals = bootstrap_means(differences)
-    return float(np.mean([values.mean() for values in differences.values()])), intervals.macro
 
 
 def as_markdown(rows: list[Compared]) -> str:
@@ -110,14 +82,12 @@ def as_markdown(rows: list[Compared]) -> str:
 
 def cells(row: Compared) -> list[str]:
     """One row of the report as text."""
-    low, high = row.exact_match_interval
     difference = "–"
     if row.difference is not None and row.difference_interval is not None:
-        ends = row.difference_interval
-        difference = f"{100 * row.difference:+.1f} [{100 * ends[0]:+.1f}, {100 * ends[1]:+.1f}] to {row.baseline}"
+        difference = f"{Estimate(row.difference, *row.difference_interval).text(100, 1, signed=True)} to {row.baseline}"
     return [
         row.title,
-        f"{100 * row.exact_match:.1f} [{100 * low:.1f}, {100 * high:.1f}]",
+        Estimate(row.exact_match, *row.exact_match_interval).text(100, 1),
         f"{100 * row.pass_at_k:.1f}",
         f"{100 * row.answered:.1f}",
         f"{100 * row.no_search:.1f}",
@@ -131,14 +101,14 @@ def _compare(
     name: str,
     stage: EvalStage,
     stages: Mapping[str, EvalStage],
-    scores: Mapping[str, dict[str, dict[str, float]]],
+    scores: Mapping[str, QuestionScores],
 ) -> Compared:
     summary: dict[str, Any] = read_json(RunDirectory(run.evaluation(name)).summary_file, dict)
     quality, behaviour = summary["quality"]["macro"], summary["behaviour"]["all"]
     difference = interval = None
     if stage.baseline is not None:
-        difference, ends = paired_difference(scores[name], scores[stage.baseline])
-        interval = (ends.low, ends.high)
+        paired = estimate_means(paired_differences(scores[name], scores[stage.baseline]))[MACRO]
+        difference, interval = paired.value, (paired.low, paired.high)
     return Compared(
         stage=name,
         title=stage.title or name,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from searchparty.config.recipe import EvalRecipe
 from searchparty.errors import UserError
 from searchparty.evaluation.run import evaluate
 from searchparty.evaluation.run_directory import RunDirectory
@@ -17,6 +16,7 @@ from searchparty.training.imitation import imitate
 from searchparty.training.inputs import describe_inputs
 from searchparty.training.listening import SilentTrainListener, TrainListener
 from searchparty.training.order import derived_seed
+from searchparty.training.playing import eval_recipe
 from searchparty.training.recipe import EvalStage, RLStage, StageSpec, TrainRecipe
 from searchparty.training.references import resolve_references
 from searchparty.training.report import write_report
@@ -116,22 +116,7 @@ async def _carry_out(
 
 
 async def _evaluate(run: TrainDirectory, name: str, spec: EvalStage, seed: int, listener: TrainListener, resume: bool) -> None:
-    recipe = EvalRecipe(
-        team=spec.team,
-        model=spec.policy,
-        index=spec.index,
-        prompts=spec.prompts,
-        seed=seed,
-        sampling=spec.sampling,
-        roles=spec.roles,
-        retriever=spec.retriever,
-        questions=spec.questions,
-        format=spec.format,
-        samples=spec.samples,
-        limit=spec.limit,
-        concurrency=spec.concurrency,
-        scorer=spec.scorer,
-    )
+    recipe = eval_recipe(spec, seed)
     listener.on_stage(name, "eval", 1, 0)
     place = run.evaluation(name)
     await evaluate(

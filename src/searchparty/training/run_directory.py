@@ -9,6 +9,7 @@
     stages/NAME/result.json      written when the stage is done: which checkpoint is its model
     evaluations/NAME/            a run directory of `searchparty eval`
     report.json, report.md       the evaluations side by side
+    overlap.json                 what training and evaluation have in common
     trackers/                    what experiment trackers were sent, and files of their own
 
 Knows paths, and who may begin or continue a run.
@@ -41,8 +42,7 @@ from searchparty.training.recipe import TrainRecipe
 FORMAT = 1
 OWN_NAMES = (
     "recipe.resolved.yaml", "environment.json", "metrics.jsonl", "stages", "evaluations", "report.json", "report.md",
-    "workflows.json", "workflows.md",
-    "trackers",
+    "overlap.json", "workflows.json", "workflows.md", "trackers",
 )  # fmt: skip
 MAY_CHANGE = (".alarms.", ".checkpoint.keep", ".tokens_per_pass", ".device", ".retriever.", ".max_batch_tokens")
 """Parts of a stage that may be other ones in a resumed run, as may the trackers: they change what is shown, or what a machine

@@ -16,8 +16,17 @@ import numpy as np
 from searchparty.credit.planner_rewards import PlannerCosts, workflow_cost
 from searchparty.episodes.store import read_episodes
 from searchparty.episodes.types import Episode
-from searchparty.errors import UserError, missing_package
+from searchparty.errors import missing_package
+from searchparty.evaluation.estimates import Estimate
 from searchparty.evaluation.intervals import bootstrap_means
+from searchparty.evaluation.question_scores import (
+    Columns,
+    QuestionScores,
+    columns,
+    macro,
+    question_scores,
+    read_question_scores,
+)
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.files import atomic_output, read_jsonl, write_json
 from searchparty.training.recipe import EvalStage, RLStage, TrainRecipe
@@ -55,6 +64,11 @@ class Point:
     """Share of them."""
 
     @property
+    def f1_shown(self) -> str:
+        """In points, with its interval."""
+        return Estimate(self.f1, self.f1_low, self.f1_high).text(100, 1)
+
+    @property
     def cost(self) -> float:
         """What the curves show as cost: the planner's, or searches where there is no planner."""
         return self.searches if self.planner_cost is None else self.planner_cost
@@ -76,10 +90,12 @@ def costs_of(recipe: TrainRecipe) -> PlannerCosts:
     return stages[0].credit.planner_costs if stages else PlannerCosts()
 
 
-def question_values(run: RunDirectory, costs: PlannerCosts) -> dict[str, dict[str, Any]]:
-    """`f1` and `planner_cost` of an evaluation, each as dataset to means over samples in the order of question keys."""
-    scores = [score for _, score in read_jsonl(run.scores_file)]
-    return {"f1": _by_question(scores, "f1"), "planner_cost": _by_question(_cost_rows(run, costs), "planner_cost")}
+def question_values(run: RunDirectory, costs: PlannerCosts) -> dict[str, QuestionScores]:
+    """`f1` and `planner_cost` of an evaluation by question."""
+    return {
+        "f1": read_question_scores(run.scores_file, "f1"),
+        "planner_cost": question_scores(_cost_rows(run, costs), "planner_cost", run.episodes_file),
+    }
 
 
 def write_sweep(directory: Path, name: str, points: Sequence[Point]) -> None:
@@ -101,12 +117,11 @@ def as_markdown(name: str, points: Sequence[Point]) -> str:
     )  # fmt: skip
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for point in points:
-        interval = f"{100 * point.f1:.1f} [{100 * point.f1_low:.1f}, {100 * point.f1_high:.1f}]"
         costs = [point.planner_cost, point.token_cost, point.turn_cost, point.search_cost, point.planner_turns]
         shown = ["–" if cost is None else f"{cost:.2f}" for cost in costs]
         invalid = "–" if point.invalid_workflows is None else f"{100 * point.invalid_workflows:.1f}"
         cells = [
-            str(point.value), str(point.seed), point.title, interval, f"{100 * point.exact_match:.1f}",
+            str(point.value), str(point.seed), point.title, point.f1_shown, f"{100 * point.exact_match:.1f}",
             f"{100 * point.f1_joined:.1f}", *shown, invalid, f"{point.searches:.2f}",
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
@@ -147,8 +162,12 @@ def draw_curves(directory: Path, name: str, points: Sequence[Point]) -> Path:
 
 
 def _point(run: RunDirectory, name: str, spec: EvalStage, value: Any, seed: int, costs: PlannerCosts) -> Point:
-    scores = [score for _, score in read_jsonl(run.scores_file)]
-    f1 = _by_question(scores, "f1")
+    scores = list(read_jsonl(run.scores_file))
+
+    def values(field: str) -> Columns:
+        return columns(question_scores(scores, field, run.scores_file))
+
+    f1 = values("f1")
     interval = bootstrap_means(f1).macro
     planned = _planner_costs(run, costs)
     return Point(
@@ -158,14 +177,14 @@ def _point(run: RunDirectory, name: str, spec: EvalStage, value: Any, seed: int,
         title=spec.title or name,
         questions=sum(len(values) for values in f1.values()),
         samples=spec.samples,
-        exact_match=_macro(_by_question(scores, "exact_match")),
-        f1=_macro(f1),
+        exact_match=macro(values("exact_match")),
+        f1=macro(f1),
         f1_low=interval.low,
         f1_high=interval.high,
-        f1_joined=_macro(_by_question(scores, "f1_joined")),
-        searches=_macro(_by_question(scores, "searches")),
-        input_tokens=_tokens(scores, "input_tokens"),
-        output_tokens=_tokens(scores, "output_tokens"),
+        f1_joined=macro(values("f1_joined")),
+        searches=macro(values("searches")),
+        input_tokens=_tokens([score for _, score in scores], "input_tokens"),
+        output_tokens=_tokens([score for _, score in scores], "output_tokens"),
         **{key: None if planned is None else planned[key] for key in PLANNED},
     )
 
@@ -176,17 +195,20 @@ PLANNED = ("planner_cost", "token_cost", "turn_cost", "search_cost", "planner_tu
 def _planner_costs(run: RunDirectory, costs: PlannerCosts) -> dict[str, float] | None:
     """The fields of a point that speak of the planner; None if no episode has a planner's turn."""
     rows = _cost_rows(run, costs)
-    turns = sum(row["planner_turns"] for row in rows)
+    turns = sum(row["planner_turns"] for _, row in rows)
     if not turns:
         return None
-    found = {key: _macro(_by_question(rows, key)) for key in PLANNED if key != "invalid_workflows"}
-    return {**found, "invalid_workflows": sum(row["invalid_workflows"] for row in rows) / turns}
+    found = {
+        key: macro(columns(question_scores(rows, key, run.episodes_file))) for key in PLANNED if key != "invalid_workflows"
+    }
+    return {**found, "invalid_workflows": sum(row["invalid_workflows"] for _, row in rows) / turns}
 
 
-def _cost_rows(run: RunDirectory, costs: PlannerCosts) -> list[dict[str, Any]]:
-    """The costs of every episode, each once: its latest attempt."""
+def _cost_rows(run: RunDirectory, costs: PlannerCosts) -> list[tuple[int, dict[str, Any]]]:
+    """The costs of every episode, numbered, each once: its latest attempt."""
     latest = {(one.question_key, one.sample): one for one in read_episodes(run.episodes_file, allow_torn_end=True)}
-    return [{"dataset": one.dataset, "question_key": one.question_key, **episode_costs(one, costs)} for one in latest.values()]
+    named = ({"dataset": one.dataset, "question_key": one.question_key, **episode_costs(one, costs)} for one in latest.values())
+    return list(enumerate(named, start=1))
 
 
 def episode_costs(episode: Episode, costs: PlannerCosts) -> dict[str, Any]:
@@ -201,24 +223,6 @@ def episode_costs(episode: Episode, costs: PlannerCosts) -> dict[str, Any]:
         "planner_turns": len(parts),
         "invalid_workflows": sum(turn.broken_rule is not None for turn in episode.planner_turns),
     }
-
-
-def _by_question(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
-    """Dataset to the means of its questions over their samples."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for row in rows:
-        try:
-            found.setdefault(str(row["dataset"]), {}).setdefault(str(row["question_key"]), []).append(float(row[key]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"a score without {key} ({error!r}); make the scores anew with searchparty score") from None
-    return {
-        dataset: np.array([np.mean(values) for _, values in sorted(questions.items())])
-        for dataset, questions in sorted(found.items())
-    }
-
-
-def _macro(by_dataset: Mapping[str, Any]) -> float:
-    return float(np.mean([values.mean() for values in by_dataset.values()]))
 
 
 def _tokens(scores: Sequence[Mapping[str, Any]], key: str) -> float | None:

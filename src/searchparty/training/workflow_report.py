@@ -5,13 +5,12 @@ Reads finished evaluations; trains nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
-import numpy as np
-
-from searchparty.evaluation.intervals import bootstrap_means
+from searchparty.evaluation.estimates import Estimate, estimate_means
+from searchparty.evaluation.intervals import MACRO
+from searchparty.evaluation.question_scores import paired_differences
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.files import atomic_output, write_json
 from searchparty.training.recipe import EvalStage, TrainRecipe
@@ -20,27 +19,18 @@ from searchparty.training.sweep_report import Point, costs_of, measure_run, ques
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A mean difference per question, macro over datasets, and its 95 % interval from the same questions drawn for both."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class WorkflowRow:
+class ComparedWorkflows:
     """One evaluation, and how far it is from its baseline."""
 
     point: Point
     baseline: str | None
-    f1: Difference | None
-    """F1 less the baseline's; None without a baseline, like `cost`."""
-    cost: Difference | None
+    f1: Estimate | None
+    """F1 less the baseline's, macro over datasets, paired by question; None without a baseline, like `cost`."""
+    cost: Estimate | None
     """Cost CP less the baseline's."""
 
 
-def write_workflow_report(run: TrainDirectory, recipe: TrainRecipe) -> list[WorkflowRow]:
+def write_workflow_report(run: TrainDirectory, recipe: TrainRecipe) -> list[ComparedWorkflows]:
     """Compare a finished run's evaluations; nothing is written if none of them carried out workflows."""
     points = [point for point in measure_run(run, recipe, None) if point.planner_cost is not None]
     if not points:
@@ -52,25 +42,19 @@ def write_workflow_report(run: TrainDirectory, recipe: TrainRecipe) -> list[Work
         stage = recipe.stages[point.evaluation]
         baseline = stage.baseline if isinstance(stage, EvalStage) else None
         if baseline not in values:
-            rows.append(WorkflowRow(point, None, None, None))
+            rows.append(ComparedWorkflows(point, None, None, None))
             continue
         ours, theirs = values[point.evaluation], values[baseline]
         title = next(one.title for one in points if one.evaluation == baseline)
-        rows.append(WorkflowRow(point, title, *(paired(ours[key], theirs[key]) for key in ("f1", "planner_cost"))))
+        f1, cost = (estimate_means(paired_differences(ours[key], theirs[key]))[MACRO] for key in ("f1", "planner_cost"))
+        rows.append(ComparedWorkflows(point, title, f1, cost))
     write_json(run.path / "workflows.json", [asdict(row) for row in rows])
     with atomic_output(run.path / "workflows.md") as stream:
         stream.write(as_markdown(rows))
     return rows
 
 
-def paired(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Difference:
-    """The difference of two systems over the same questions, dataset to values in the order of question keys."""
-    differences = {dataset: values - theirs[dataset] for dataset, values in ours.items()}
-    interval = bootstrap_means(differences).macro
-    return Difference(float(np.mean([values.mean() for values in differences.values()])), interval.low, interval.high)
-
-
-def as_markdown(rows: Sequence[WorkflowRow]) -> str:
+def as_markdown(rows: Sequence[ComparedWorkflows]) -> str:
     """The rows as a table that is read in plain text as well."""
     columns = (
         "system",
@@ -88,7 +72,7 @@ def as_markdown(rows: Sequence[WorkflowRow]) -> str:
         point = row.point
         assert point.planner_cost is not None and point.planner_turns is not None and point.invalid_workflows is not None
         cells = [
-            point.title, f"{100 * point.f1:.1f} [{100 * point.f1_low:.1f}, {100 * point.f1_high:.1f}]",
+            point.title, point.f1_shown,
             f"{100 * point.exact_match:.1f}", f"{point.planner_cost:.2f}", f"{point.planner_turns:.2f}",
             f"{point.searches:.2f}", f"{100 * point.invalid_workflows:.1f}",
             _shown(row.f1, 100, 1), _shown(row.cost, 1, 2),
@@ -99,7 +83,5 @@ def as_markdown(rows: Sequence[WorkflowRow]) -> str:
     return "\n".join(lines) + f"\n\nShares in %; costs, turns and searches per question; macro over datasets{note}.\n"
 
 
-def _shown(one: Difference | None, scale: int, digits: int) -> str:
-    if one is None:
-        return "–"
-    return f"{scale * one.mean:+.{digits}f} [{scale * one.low:+.{digits}f}, {scale * one.high:+.{digits}f}]"
+def _shown(one: Estimate | None, scale: int, digits: int) -> str:
+    return "–" if one is None else one.text(scale, digits, signed=True)
