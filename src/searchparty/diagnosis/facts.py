@@ -1,0 +1,130 @@
+"""What of one episode a diagnosis needs: small, so that a large run is never in memory as a whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from searchparty.diagnosis.evidence import Interface, Journey, could_search, journey_of, lost_at
+from searchparty.diagnosis.reports import reports_of
+from searchparty.diagnosis.words import words_of
+from searchparty.episodes.types import AgentEnd, Episode, SpanKind
+from searchparty.evaluation.scorers import Scorer
+from searchparty.evaluation.scoring import RoleUse, ScoredEpisode, score_episode
+from searchparty.questions.types import Question
+
+
+@dataclass(frozen=True, slots=True)
+class RoleFacts:
+    """One role in one episode."""
+
+    use: RoleUse
+    searches: int
+    ended: dict[str, int]
+    """How its agents' parts ended, by kind."""
+    cut: int
+    """Completions that the token limit cut."""
+    characters: int
+    """Of all its sampled text."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeFacts:
+    """One episode. Where something cannot be said it is None, which is not 0."""
+
+    question_key: str
+    dataset: str
+    sample: int
+    stop_reason: str
+    exact_match: float
+    answer: str | None
+    """Strictly extracted; the first candidate's."""
+    candidates_right: int
+    candidates: int
+    """Of the answer call."""
+    distinct_answers: int
+    """Different answers among its candidates, after normalisation; those without a well-formed one count as one."""
+    steps: int
+    rounds: int | None
+    """Assignments of the Leader; None for a team without one."""
+    could_search: bool
+    searches: int
+    repeated_searches: int
+    """Queries whose words an earlier query of the same episode had, in whatever order."""
+    empty_searches: int
+    reports: int | None
+    """Reports that were written; None for a team without Searchers that report, like the one below."""
+    reports_selected: int | None
+    journey: Journey
+    lost_at: Interface | None
+    """None if the answer is right."""
+    roles: dict[str, RoleFacts]
+
+    @property
+    def name(self) -> str:
+        """As a person finds it again: `searchparty show RUN --question KEY`, sample from 0."""
+        return f"{self.question_key}#{self.sample}"
+
+
+def facts_of(episode: Episode, question: Question, scorer: Scorer) -> EpisodeFacts:
+    """Read one episode."""
+    scored = score_episode(episode, question.golden_answers, scorer)
+    journey, reports = journey_of(episode, question), reports_of(episode)
+    roles = dict.fromkeys(transcript.role for transcript in episode.agents)
+    return EpisodeFacts(
+        question_key=episode.question_key,
+        dataset=episode.dataset,
+        sample=episode.sample,
+        stop_reason=episode.stop_reason.value,
+        exact_match=scored.exact_match,
+        answer=scored.answer,
+        candidates_right=sum(candidate.exact_match == 1 for candidate in scored.candidates),
+        candidates=len(scored.candidates),
+        distinct_answers=len(different_answers([candidate.answer for candidate in scored.candidates], scorer)),
+        steps=episode.steps,
+        rounds=_rounds(episode),
+        could_search=could_search(episode),
+        searches=len(episode.retrievals),
+        repeated_searches=_repeated([retrieval.query for retrieval in episode.retrievals]),
+        empty_searches=scored.empty_searches,
+        reports=None if reports is None else len(reports.written),
+        reports_selected=None if reports is None else len(reports.selected),
+        journey=journey,
+        lost_at=None if scored.exact_match == 1 else lost_at(episode, journey),
+        roles={role: _role_facts(role, episode, scored) for role in roles},
+    )
+
+
+def different_answers(answers: Sequence[str | None], scorer: Scorer) -> set[str | None]:
+    """The answers after the scorer's normalisation; None stands for all that are not well-formed."""
+    return {None if answer is None else scorer.script.normalise(answer) for answer in answers}
+
+
+def _role_facts(role: str, episode: Episode, scored: ScoredEpisode) -> RoleFacts:
+    transcripts = [transcript for transcript in episode.agents if transcript.role == role]
+    agents = {transcript.agent for transcript in transcripts}
+    actions = [span for one in transcripts for span in one.spans if span.kind is SpanKind.ACTION]
+    return RoleFacts(
+        use=scored.roles[role],
+        searches=sum(retrieval.agent in agents for retrieval in episode.retrievals),
+        ended=dict(Counter(transcript.end.value for transcript in transcripts)),
+        cut=sum(span.finish_reason == "length" for span in actions),
+        characters=sum(len(span.text) for span in actions),
+    )
+
+
+def _rounds(episode: Episode) -> int | None:
+    """The steps in which a Leader created agents that report: one assignment each."""
+    leaders = [transcript for transcript in episode.agents if "select" in transcript.tags]
+    if not leaders:
+        return None
+    leader = leaders[0]
+    turns = sum(call.failure is None for call in leader.calls)
+    ended_without = leader.end in (AgentEnd.FINISHED, AgentEnd.INVALID_ACTION, AgentEnd.LIMIT)
+    return max(0, turns - int(ended_without))
+
+
+def _repeated(queries: Sequence[str]) -> int:
+    words = [tuple(sorted(words_of(query))) for query in queries]
+    return len(words) - len(set(words))
