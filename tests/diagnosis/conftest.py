@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "world")]
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "world"))
 
 from world_factories import small_world, written_index
 
@@ -22,6 +23,12 @@ def world() -> World:
 
 
 @pytest.fixture(scope="session")
-def index(world: World, tmp_path_factory: pytest.TempPathFactory) -> BM25Index:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the world and its index lie, as folders of these names."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="session")
+def index(world: World, home: Path) -> BM25Index:
     """BM25 over its passages."""
-    return written_index(world, tmp_path_factory.mktemp("world"))
+    return written_index(world, home)

@@ -31,4 +31,4 @@ def test_rounds_are_the_assignments_of_the_leader() -> None:
 def test_different_answers_of_a_call_are_counted_after_normalisation() -> None:
     answers = ["<answer>Paris</answer>", "<answer>the paris.</answer>", "<answer>Lyon</answer>", "no", "?"]
     facts = facts_of(play_lines(Chained(candidates=5), good_lines(answerer=[answers])), PARIS, SQUAD)
-    assert (facts.candidates, facts.candidates_right, facts.distinct_answers) == (5, 2, 3)
+    assert (facts.candidates, facts.candidates_right, facts.answers) == (5, 2, {"paris", "lyon", None})

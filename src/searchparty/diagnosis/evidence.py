@@ -41,8 +41,8 @@ class Interface(StrEnum):
     REPORT = "report"
     """It was found, and no report holds it."""
     SELECTION = "selection"
-    """Reports hold it, and not all that it takes was given to the Answerer: the selected ones do not hold it, or they carry fewer
-    golden passages than all together."""
+    """Reports hold it, and not all of it was given to the Answerer: the selected ones do not hold it, or carry fewer golden
+    passages than all together."""
     ANSWER = "answer"
     """The Answerer had it, and answered something else."""
     UNKNOWN = "unknown"

@@ -38,13 +38,11 @@ class EpisodeFacts:
     sample: int
     stop_reason: str
     exact_match: float
-    answer: str | None
-    """Strictly extracted; the first candidate's."""
     candidates_right: int
     candidates: int
     """Of the answer call."""
-    distinct_answers: int
-    """Different answers among its candidates, after normalisation; those without a well-formed one count as one."""
+    answers: frozenset[str | None]
+    """The different answers among its candidates, after normalisation; None stands for all that are not well-formed."""
     steps: int
     rounds: int | None
     """Assignments of the Leader; None for a team without one."""
@@ -60,11 +58,14 @@ class EpisodeFacts:
     lost_at: Interface | None
     """None if the answer is right."""
     roles: dict[str, RoleFacts]
+    step: int | None = None
+    """The training step; None for an evaluation."""
 
     @property
     def name(self) -> str:
-        """As a person finds it again: `searchparty show RUN --question KEY`, sample from 0."""
-        return f"{self.question_key}#{self.sample}"
+        """As a person finds it again: question key and sample (from 0), behind the step of a training."""
+        name = f"{self.question_key}#{self.sample}"
+        return name if self.step is None else f"step {self.step}: {name}"
 
 
 def facts_of(episode: Episode, question: Question, scorer: Scorer) -> EpisodeFacts:
@@ -78,10 +79,9 @@ def facts_of(episode: Episode, question: Question, scorer: Scorer) -> EpisodeFac
         sample=episode.sample,
         stop_reason=episode.stop_reason.value,
         exact_match=scored.exact_match,
-        answer=scored.answer,
         candidates_right=sum(candidate.exact_match == 1 for candidate in scored.candidates),
         candidates=len(scored.candidates),
-        distinct_answers=len(different_answers([candidate.answer for candidate in scored.candidates], scorer)),
+        answers=_different([candidate.answer for candidate in scored.candidates], scorer),
         steps=episode.steps,
         rounds=_rounds(episode),
         could_search=could_search(episode),
@@ -96,9 +96,8 @@ def facts_of(episode: Episode, question: Question, scorer: Scorer) -> EpisodeFac
     )
 
 
-def different_answers(answers: Sequence[str | None], scorer: Scorer) -> set[str | None]:
-    """The answers after the scorer's normalisation; None stands for all that are not well-formed."""
-    return {None if answer is None else scorer.script.normalise(answer) for answer in answers}
+def _different(answers: Sequence[str | None], scorer: Scorer) -> frozenset[str | None]:
+    return frozenset(None if answer is None else scorer.script.normalise(answer) for answer in answers)
 
 
 def _role_facts(role: str, episode: Episode, scored: ScoredEpisode) -> RoleFacts:

@@ -1,0 +1,95 @@
+"""`searchparty diagnose`: where a run loses the evidence, how its roles behave, and when behaviour changed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from searchparty.diagnosis.reading import StageDiagnosis
+    from searchparty.diagnosis.summary import Diagnosis
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run_directory", type=Path, metavar="RUN", help="directory of an evaluation or of a training run")
+    parser.add_argument(
+        "--false-alarms", type=float, default=0.01, metavar="P",
+        help="chance that a training stage in which nothing changes is said to have changed (default 0.01)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, diagnose and print."""
+    import orjson
+
+    from searchparty.cli.console import make_console
+    from searchparty.diagnosis.reading import TrainingDiagnosis, diagnose_run
+    from searchparty.errors import UserError
+
+    if not 0 < options.false_alarms < 1:
+        raise UserError(f"--false-alarms {options.false_alarms}: a chance between 0 and 1 is needed, such as 0.01")
+    found = diagnose_run(options.run_directory, false_alarms=options.false_alarms)
+    if options.json:
+        print(orjson.dumps(found).decode())
+        return 0
+    console = make_console()
+    if not isinstance(found, TrainingDiagnosis):
+        _print(found.path, found.whole, console)
+        console.print(f"read one: searchparty show {found.path} --question QUESTION")
+        return 0
+    for stage in found.stages:
+        _print_stage(stage, console)
+    for name, evaluation in found.evaluations.items():
+        _print(f"evaluation {name} ({evaluation.path})", evaluation.whole, console)
+    return 0
+
+
+def _print(title: str, diagnosis: Diagnosis, console: Console) -> None:
+    from searchparty.diagnosis.wording import examples_in_words, in_words
+    from searchparty.episodes.printable import printable
+
+    console.print(title, style="bold", soft_wrap=True)
+    console.print(*in_words(diagnosis), sep="\n", soft_wrap=True)
+    console.print(_roles(diagnosis))
+    if diagnosis.losses:
+        console.print("Episodes that show it, as question#sample:")
+        console.print(*map(printable, examples_in_words(diagnosis.losses)), sep="\n", soft_wrap=True)
+    console.print()
+
+
+def _print_stage(stage: StageDiagnosis, console: Console) -> None:
+    from searchparty.diagnosis.wording import change_in_words
+
+    if stage.late is not None:
+        first, last = stage.late_steps[0], stage.late_steps[-1]
+        _print(f"stage {stage.name}, its last recorded steps ({first} to {last})", stage.late, console)
+    else:
+        console.print(f"stage {stage.name}: no episodes were recorded", style="bold")
+    longest = max((len(series.values) for series in stage.series), default=0)
+    changes = [change_in_words(change) for change in stage.changes]
+    console.print(f"Over its {longest} steps:" if changes else f"Over its {longest} steps no change of behaviour is shown.")
+    console.print(*changes, *stage.notes, sep="\n", soft_wrap=True)
+    console.print()
+
+
+def _roles(diagnosis: Diagnosis) -> Table:
+    from rich.table import Table
+
+    from searchparty.evaluation.table import LOOK
+
+    table = Table(title="roles: means per episode in which they acted", **LOOK)
+    for name in ("role", "episodes", "agents", "calls", "searches", "tokens in", "without history", "tokens out", "cut"):
+        table.add_column(name, justify="left" if name == "role" else "right", no_wrap=True)
+    for role, use in diagnosis.roles.items():
+        tokens = [use.input_tokens, use.unique_input_tokens, use.output_tokens]
+        shown = ["–" if count is None else f"{count:.0f}" for count in tokens]
+        table.add_row(
+            role, str(use.episodes), f"{use.agents:.2f}", f"{use.calls:.2f}", f"{use.searches:.2f}", *shown, f"{use.cut:.2f}"
+        )
+    return table
