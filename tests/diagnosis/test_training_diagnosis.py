@@ -14,6 +14,7 @@ from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.reading import StageDiagnosis, TrainingDiagnosis, diagnose_run
 from searchparty.diagnosis.series import changes_of, series_of
 from searchparty.errors import UserError
+from searchparty.evaluation.intervals import wilson_interval
 from searchparty.retrieval.bm25 import BM25Index
 from searchparty.world.types import World
 
@@ -87,6 +88,20 @@ def test_lines_without_a_number_leave_a_gap_and_no_more() -> None:
     assert entropy.name == "entropy of leader" and entropy.steps == list(range(1, 80, 2))
     (change,) = changes_of([searches, entropy])
     assert (change.name, change.after_step, change.by_step) == ("searches per episode", 39, 40)
+
+
+def test_a_stationary_run_gives_an_alarm_no_more_often_than_stated_all_its_series_together() -> None:
+    draw, runs, alarms = np.random.default_rng(5), 300, 0
+    for _ in range(runs):
+        lines = []
+        for step in range(120):
+            difficulty = draw.normal()
+            measures = {"no_search": draw.binomial(20, 0.2) / 20, "searches": 2 + difficulty, "exact_match": draw.random()}
+            update = {"entropy": draw.gamma(2), "approx_kl": draw.lognormal(sigma=2), "clip_fraction": draw.random()}
+            roles = {"leader": {"update": update}, "searcher": {"update": {"entropy": 1 + difficulty}}}
+            lines.append({"kind": "step", "step": step, "datasets": {"all": measures}, "roles": roles})
+        alarms += bool(changes_of(series_of(lines), false_alarms=0.1))
+    assert wilson_interval(alarms, runs, confidence=0.99).low <= 0.1
 
 
 def test_a_change_too_small_to_matter_is_not_told() -> None:

@@ -3,9 +3,11 @@
 Knows numbers only. The test asks whether the ranks before some point differ from those after it. It needs no distribution, one
 odd value cannot decide it, and ties only make it more careful.
 
-For x of length n and the point after the k-th value, U_k = 2 · (sum of the ranks of the first k) − k · (n + 1); the change is
-where |U_k| is largest, and p = 2 · exp(−6 · max|U_k|² / (n³ + n²)). Source: Pettitt 1979, "A non-parametric approach to the
-change-point problem". Dividing again at every change found is binary segmentation (Vostrikova 1981).
+For x of length n and the point after the k-th value, U_k = 2 · (sum of the ranks of the first k) − k · (n + 1), and
+p = 2 · exp(−6 · max|U_k|² / (n³ + n²)). Source: Pettitt 1979, "A non-parametric approach to the change-point problem". If there
+is a change, its place is where the two parts' ranks differ most for their sizes, where U_k² / (k · (n − k)) is largest: the
+largest |U_k| itself is drawn towards the middle. Dividing again at every change found is binary segmentation (Vostrikova 1981);
+then every change is tested once more between its neighbours, and dropped if it was only the shadow of another one.
 
 False alarms: the first test decides whether there is any change, so a series whose values are exchangeable gives an alarm
 with a chance of at most `false_alarms`, and several series together too if each gets its share of it. Values that drift or that
@@ -54,11 +56,16 @@ def find_changes(values: Sequence[float] | FloatArray, *, false_alarms: float = 
         raise ValueError("finite values are needed")
     if not 0 < false_alarms < 1:
         raise ValueError(f"a chance between 0 and 1 is needed, got {false_alarms}")
-    found = sorted(_divide(series, 0, len(series), false_alarms))
-    ends = [0, *(place for place, _ in found), len(series)]
-    return [
-        _change(series, ends[number], place, ends[number + 2], p) for number, (place, p) in enumerate(found)
-    ]  # fmt: skip
+    places = sorted(_divide(series, 0, len(series), false_alarms))
+    while True:
+        ends = [0, *places, len(series)]
+        tested = [pettitt(series[ends[number] : ends[number + 2]]) for number in range(len(places))]
+        weakest = max(range(len(places)), key=lambda number: tested[number][1], default=None)
+        if weakest is None or tested[weakest][1] <= false_alarms:
+            return [
+                _change(series, ends[number], place, ends[number + 2], tested[number][1]) for number, place in enumerate(places)
+            ]
+        del places[weakest]
 
 
 def pettitt(values: FloatArray) -> tuple[int, float]:
@@ -69,9 +76,10 @@ def pettitt(values: FloatArray) -> tuple[int, float]:
     n = len(values)
     if n < 2:
         return 0, 1.0
-    parts = 2 * np.cumsum(_ranks(values))[:-1] - np.arange(1, n) * (n + 1)
-    place = int(np.argmax(np.abs(parts)))
-    return place + 1, min(1.0, 2 * exp(-6 * float(parts[place]) ** 2 / (n**3 + n**2)))
+    sizes = np.arange(1, n)
+    parts = 2 * np.cumsum(_ranks(values))[:-1] - sizes * (n + 1)
+    p = min(1.0, 2 * exp(-6 * float(np.abs(parts).max()) ** 2 / (n**3 + n**2)))
+    return 1 + int(np.argmax(parts**2 / (sizes * (n - sizes)))), p
 
 
 def fewest_values(false_alarms: float) -> int:
@@ -82,10 +90,10 @@ def fewest_values(false_alarms: float) -> int:
     return n
 
 
-def _divide(series: FloatArray, start: int, end: int, level: float) -> Iterator[tuple[int, float]]:
+def _divide(series: FloatArray, start: int, end: int, level: float) -> Iterator[int]:
     place, p = pettitt(series[start:end])
     if p <= level:
-        yield start + place, p
+        yield start + place
         yield from _divide(series, start, start + place, level)
         yield from _divide(series, start + place, end, level)
 

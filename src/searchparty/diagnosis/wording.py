@@ -23,7 +23,7 @@ MEANINGS = {
 def in_words(diagnosis: Diagnosis) -> list[str]:
     """The main findings, one sentence a line."""
     lines = [
-        f"{diagnosis.episodes} episodes of {diagnosis.questions} questions, {_percent(diagnosis.right)} right.",
+        f"{_counted(diagnosis.episodes)}, {diagnosis.questions} different questions, {_percent(diagnosis.right)} right.",
         *map(_loss, diagnosis.losses),
     ]
     if diagnosis.losses:
@@ -51,7 +51,7 @@ def examples_in_words(losses: Iterable[Loss]) -> list[str]:
 
 def _loss(loss: Loss) -> str:
     interval = f"[{100 * loss.low:.1f}, {100 * loss.high:.1f}]"
-    return f"{loss.interface}: {loss.episodes} episodes, {_percent(loss.share)} {interval}: {MEANINGS[loss.interface]}."
+    return f"{loss.interface}: {_counted(loss.episodes)}, {_percent(loss.share)} {interval}: {MEANINGS[loss.interface]}."
 
 
 def _way(diagnosis: Diagnosis) -> list[str]:
@@ -103,3 +103,7 @@ def _percent(share: float) -> str:
 
 def _p(value: float) -> str:
     return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def _counted(episodes: int) -> str:
+    return "1 episode" if episodes == 1 else f"{episodes} episodes"
