@@ -18,7 +18,7 @@ from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.scorers import Scorer, scorer_named
 from searchparty.questions import load_questions
 from searchparty.questions.types import Question
-from searchparty.training.recipe import RLStage, TrainRecipe
+from searchparty.training.recipe import RLStage
 from searchparty.training.records import StepFiles, read_facts, recorded_steps
 from searchparty.training.run_directory import MetricsLog, StageDirectory, TrainDirectory
 
@@ -107,22 +107,27 @@ def diagnose_evaluation(path: Path) -> EvaluationDiagnosis:
 def diagnose_training(path: Path, *, false_alarms: float = FALSE_ALARMS) -> TrainingDiagnosis:
     """Diagnose every rl stage and every evaluation of a training run, as far as they came."""
     directory = TrainDirectory(path)
-    recipe: TrainRecipe = directory.read_recipe()
-    lines = list(MetricsLog(directory.metrics_file).lines())
-    stages = [
-        _stage(name, spec, directory.stage(name), [line for line in lines if line["stage"] == name], false_alarms)
-        for name, spec in recipe.stages.items()
-        if isinstance(spec, RLStage)
-    ]
+    stages = diagnose_stages(path, false_alarms=false_alarms)
     evaluations = {
         name: diagnose_evaluation(directory.evaluation(name))
-        for name in recipe.stages
+        for name in directory.read_recipe().stages
         if RunDirectory(directory.evaluation(name)).episodes_file.is_file()
     }
-    stages = [stage for stage in stages if stage.steps or stage.series]
     if not stages and not evaluations:
         raise UserError(f"{path}: no step and no evaluation was recorded yet; run or resume it first")
     return TrainingDiagnosis(str(path), stages, evaluations)
+
+
+def diagnose_stages(path: Path, *, false_alarms: float = FALSE_ALARMS) -> list[StageDiagnosis]:
+    """The rl stages of a training run of which anything was recorded."""
+    directory = TrainDirectory(path)
+    lines = list(MetricsLog(directory.metrics_file).lines())
+    stages = [
+        _stage(name, spec, directory.stage(name), [line for line in lines if line["stage"] == name], false_alarms)
+        for name, spec in directory.read_recipe().stages.items()
+        if isinstance(spec, RLStage)
+    ]
+    return [stage for stage in stages if stage.steps or stage.series]
 
 
 def _stage(name: str, spec: RLStage, place: StageDirectory, lines: list[dict[str, Any]], false_alarms: float) -> StageDiagnosis:
