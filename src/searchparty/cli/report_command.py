@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     from searchparty.errors import UserError
     from searchparty.files import read_lines
     from searchparty.reporting.systems import gather
-    from searchparty.reporting.writing import make_report, write_report
+    from searchparty.reporting.writing import make_report, write_model_cards, write_report
 
     deviations = [] if options.deviations is None else [line for _, line in read_lines(options.deviations)]
     found = gather(options.runs)
@@ -39,4 +39,6 @@ def run(options: argparse.Namespace) -> int:
     folder = options.output or first.with_name(f"{first.resolve().name}-report")
     page = write_report(document, folder)
     print(f"report: {page}  (also report.md, tables/*.csv, tables/*.tex)")
+    for card in write_model_cards(found, folder):
+        print(f"model card: {card}")
     return 0

@@ -89,7 +89,7 @@ def _differences(systems: Sequence[System], compared: Sequence[Any]) -> Table:
         ])  # fmt: skip
     notes = [
         f"Exact match less that of {systems[0].title}, in points, macro, paired by question [95 %]. The first row is the "
-        "primary comparison, whose p is not corrected. Detectable: the difference these questions would have shown four times in five."
+        "primary comparison, whose p is not corrected. Detectable: what these questions would have shown four times in five."
     ]
     return Table("differences", f"Against {systems[0].title}", columns, rows, notes)
 

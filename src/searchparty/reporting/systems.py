@@ -5,8 +5,9 @@ Reads finished runs; computes no statistic of its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +77,12 @@ def gather(paths: Sequence[Path], *, false_alarms: float = FALSE_ALARMS) -> Gath
                 if TrainDirectory(one).is_run:
                     _add_training(found, one, false_alarms)
                 else:
-                    found.systems.append(read_system(one, str(one)))
+                    found.systems.append(read_system(one, one.name))
         except UserError as error:
             faults += error.lines
     if faults:
         raise UserError(*faults)
+    found.systems = _with_unique_titles(found.systems)
     return found
 
 
@@ -120,13 +122,21 @@ def _runs(path: Path) -> Iterator[Path]:
     yield from seeds or [path]
 
 
+def _with_unique_titles(systems: list[System]) -> list[System]:
+    """The titles as they are, with their paths where two systems share one."""
+    often = Counter(system.title for system in systems)
+    return [
+        system if often[system.title] == 1 else replace(system, title=f"{system.title} ({system.path})") for system in systems
+    ]  # fmt: skip
+
+
 def _add_training(found: Gathered, path: Path, false_alarms: float) -> None:
     recipe = TrainDirectory(path).read_recipe()
     for name, spec in recipe.stages.items():
         if isinstance(spec, EvalStage):
             place = TrainDirectory(path).evaluation(name)
             try:
-                found.systems.append(read_system(place, f"{path}: {spec.title or name}"))
+                found.systems.append(read_system(place, spec.title or name))
             except UserError as error:
                 found.notes.append(f"evaluation {name} is left out: {error.lines[0]}")
     found.trainings.append(Training(str(path), path, recipe, diagnose_stages(path, false_alarms=false_alarms)))

@@ -5,7 +5,7 @@ report.md       the same in plain text
 tables/*.csv    every table as data
 tables/*.tex    every table for a paper
 plots/*.svg     every drawing, if matplotlib is there
-model-card-*.md one for each training run
+model-card-N.md one for each training run, in the order in which they were named
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from searchparty.files import atomic_output
 from searchparty.reporting.diagnosis_tables import diagnosis_sections, training_section
 from searchparty.reporting.document import Document, Drawing, Section, Table
 from searchparty.reporting.html import as_html
+from searchparty.reporting.model_card import make_model_card
 from searchparty.reporting.plain_formats import as_csv, as_latex, as_markdown
 from searchparty.reporting.plots import CostPoint, draw_cost_quality, draw_courses
 from searchparty.reporting.result_tables import MACRO, results_section
@@ -80,6 +81,17 @@ def write_report(document: Document, folder: Path) -> Path:
     _write(folder / "report.md", as_markdown(document))
     _write(folder / PAGE, as_html(document))
     return folder / PAGE
+
+
+def write_model_cards(found: Gathered, folder: Path) -> list[Path]:
+    """A card for each training run beside the report; those of an earlier report are removed."""
+    for old in folder.glob("model-card-*.md"):
+        old.unlink()
+    cards = []
+    for number, training in enumerate(found.trainings, start=1):
+        cards.append(folder / f"model-card-{number}.md")
+        _write(cards[-1], as_markdown(make_model_card(training, found.systems)))
+    return cards
 
 
 def _cost_drawings(systems: Sequence[System]) -> list[Drawing]:
