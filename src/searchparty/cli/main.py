@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": "compare finished evaluations of the same questions",
     "costs": "what a finished evaluation cost, workflow by workflow",
     "diagnose": "where a run loses the evidence, how its roles behave, and when that changed",
+    "judge": "ask a model whether answers are right, beside the score",
     "report": "write runs up as one page, with their tables and plots",
     "audit": "prove of a training run that every token was trained as its episodes say",
     "show": "read what every agent of a run saw and wrote",

@@ -7,6 +7,7 @@ from typing import Any
 
 from searchparty.errors import UserError
 from searchparty.evaluation.comparison import compare, differences_of_setting, read_run
+from searchparty.judging.run import read_judgement
 from searchparty.reporting.document import Cell, Number, Section, Table
 from searchparty.reporting.systems import System
 
@@ -25,7 +26,7 @@ def results_section(systems: Sequence[System]) -> Section:
             tables.insert(1, _differences(systems, compare(runs)))
         except UserError as error:
             sentences += ["The systems are not compared, since they did not answer the same questions.", *error.lines[:-1]]
-    return Section("Results", sentences, tables)
+    return Section("Results", sentences, [*tables, *_judged(systems)])
 
 
 def rate(value: Mapping[str, Any]) -> Number:
@@ -73,6 +74,27 @@ def _datasets(systems: Sequence[System]) -> list[Table]:
             [system.title, *(rate(quality[name]["exact_match"]) if name in quality else Number(None) for name in names)]
         )
     return [Table("datasets", "Exact match by dataset", ("system", *names), rows, ["In %, [95 %]."])]
+
+
+def _judged(systems: Sequence[System]) -> list[Table]:
+    """What judges said, where any was asked; no share from a judge that called a canary right."""
+    found = [(system, judgement) for system in systems if (judgement := read_judgement(system.path)) is not None]
+    if not found:
+        return []
+    columns = ("system", "judge", "prompt", "right for the judge", "exact match", "agree", "kappa", "canaries", "unusable")
+    rows: list[list[Cell]] = []
+    for system, said in found:
+        right = Number(None) if said.canaries_sung else Number(said.right, 1, 100, said.low, said.high)
+        rows.append([
+            system.title, said.model, f"{said.prompt} ({said.prompt_digest})", right, Number(said.exact_match, 1, 100),
+            Number(said.agreement.share, 1, 100), Number(said.agreement.kappa, 2), Number(said.canaries_sung, 0),
+            Number(len(said.unusable), 0),
+        ])  # fmt: skip
+    notes = [
+        "Secondary: exact match is the score. Canaries: wrong answers that the judge did not call wrong; with any, its share is "
+        "not shown."
+    ]
+    return [Table("judge", "A judge beside the score", columns, rows, notes)]
 
 
 def _differences(systems: Sequence[System], compared: Sequence[Any]) -> Table:
