@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask, count, write and print. Returns 1 if the judge is not to be believed: a canary sang, or verdicts are missing."""
+    """Ask, count, write and print. Returns 1 if the judge is not to be believed: by its canaries, or without verdicts."""
     from searchparty.cli.interruption import run_until_interrupted
     from searchparty.episodes.printable import printable
     from searchparty.judging.judge import AnswerJudge, answer_prompt
@@ -46,16 +46,16 @@ def run(options: argparse.Namespace) -> int:
         print((options.run_directory / "judge.json").read_text(encoding="utf-8"), end="")
     else:
         print("\n".join(map(printable, _lines(found))))
-    if found.canaries_sung:
+    if found.failed_canaries:
         print(
-            f"searchparty: the judge did not call {found.canaries_sung} answers wrong that must be; do not believe this column",
+            f"searchparty: {found.failed_canaries} answers that are wrong were not called wrong; do not believe this column",
             file=sys.stderr,
         )
     if found.unusable:
         print(
             f"searchparty: {len(found.unusable)} answers got no usable verdict: {printable(found.unusable[0])}", file=sys.stderr
         )
-    return 1 if found.canaries_sung or found.unusable else 0
+    return 1 if found.failed_canaries or found.unusable else 0
 
 
 def _lines(found: Judgement) -> list[str]:

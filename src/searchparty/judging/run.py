@@ -57,7 +57,7 @@ class Judgement:
     """The first answers that are right for the judge alone: to be read."""
 
     @property
-    def canaries_sung(self) -> int:
+    def failed_canaries(self) -> int:
         """How many canaries did not score 0."""
         return sum(failed for _, failed in self.canaries.values())
 
@@ -180,7 +180,7 @@ def _parse(value: Any) -> Judgement:
     if value["format"] != FORMAT:
         raise ValueError(f"format {value['format']}, this version reads {FORMAT}")
     fields = {key: entry for key, entry in value.items() if key != "format"}
-    counts = {str(kind): (int(asked), int(failed)) for kind, (asked, failed) in fields["canaries"].items()}
+    counts = {str(kind): (int(asked), int(failed)) for kind, (asked, failed) in dict(fields["canaries"]).items()}
     return Judgement(**{**fields, "agreement": Agreement(**fields["agreement"]), "canaries": counts})
 
 

@@ -84,15 +84,15 @@ def _judged(systems: Sequence[System]) -> list[Table]:
     columns = ("system", "judge", "prompt", "right for the judge", "exact match", "agree", "kappa", "canaries", "unusable")
     rows: list[list[Cell]] = []
     for system, said in found:
-        right = Number(None) if said.canaries_sung else Number(said.right, 1, 100, said.low, said.high)
+        right = Number(None) if said.failed_canaries else Number(said.right, 1, 100, said.low, said.high)
         rows.append([
             system.title, said.model, f"{said.prompt} ({said.prompt_digest})", right, Number(said.exact_match, 1, 100),
-            Number(said.agreement.share, 1, 100), Number(said.agreement.kappa, 2), Number(said.canaries_sung, 0),
+            Number(said.agreement.share, 1, 100), Number(said.agreement.kappa, 2), Number(said.failed_canaries, 0),
             Number(len(said.unusable), 0),
         ])  # fmt: skip
     notes = [
-        "Secondary: exact match is the score. Canaries: wrong answers that the judge did not call wrong; with any, its share is "
-        "not shown."
+        "Secondary: exact match is the score. Canaries: wrong answers that the judge did not call wrong; with any, its "
+        "share is not shown."
     ]
     return [Table("judge", "A judge beside the score", columns, rows, notes)]
 
