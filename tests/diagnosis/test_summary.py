@@ -16,6 +16,7 @@ from searchparty.diagnosis.reading import EvaluationDiagnosis, diagnose_run
 from searchparty.diagnosis.summary import Groups, diagnose
 from searchparty.diagnosis.wording import in_words
 from searchparty.episodes.store import EpisodeWriter
+from searchparty.episodes.types import ExecutorUse, PlannerTurn
 from searchparty.errors import UserError
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.scorers import SCORERS
@@ -124,3 +125,17 @@ def test_a_run_without_episodes_is_refused_in_a_line(evaluation: RunDirectory) -
     evaluation.episodes_file.unlink()
     with pytest.raises(UserError, match="no episode was recorded yet"):
         diagnose_run(evaluation.path)
+
+
+def test_plans_of_a_planner_are_counted_with_the_executors_that_gave_nothing() -> None:
+    def planned(*turns: PlannerTurn) -> EpisodeFacts:
+        episode = play_lines(Direct(), good_lines())
+        episode.planner_turns = list(turns)
+        return facts_of(episode, PARIS, SCORERS["squad"])
+
+    good = PlannerTurn(None, "?", ["RA", "AG"], uses=[ExecutorUse("RA", None), ExecutorUse("AG", None, "no_answer")])
+    found = diagnose([planned(good, good), planned(PlannerTurn(None, "?", [], broken_rule="empty"))])
+    assert found.workflows == {"RA, AG": 2, "broken: empty": 1}
+    assert found.executor_problems == {"AG": {"no_answer": 2}}
+    said = "\n".join(in_words(found))
+    assert "Workflows: RA, AG (2), broken: empty (1)." in said and "Nothing usable came from AG: no_answer 2." in said

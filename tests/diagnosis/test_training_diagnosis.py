@@ -16,6 +16,7 @@ from searchparty.diagnosis.series import changes_of, series_of
 from searchparty.errors import UserError
 from searchparty.evaluation.intervals import wilson_interval
 from searchparty.retrieval.bm25 import BM25Index
+from searchparty.training.run_directory import TrainDirectory
 from searchparty.world.types import World
 
 
@@ -113,6 +114,19 @@ def test_a_change_too_small_to_matter_is_not_told() -> None:
 
     assert not changes_of(series_of(course(0.04)))
     assert changes_of(series_of(course(0.06)))
+
+
+def test_alarms_of_the_training_are_told_with_their_steps(
+    world: World, home: Path, index: BM25Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = write_training(tmp_path / "run", world, home / "world", play_steps(world, index, lambda _: 0.0, [1], questions=2))
+    with TrainDirectory(run).metrics_file.open("a") as stream:
+        for step in range(2, 9):
+            stream.write(json.dumps({"stage": "student", "step": step, "kind": "step", "alarms": ["jump: rose"]}) + "\n")
+    assert student(run).alarms == [f"step {step}: jump: rose" for step in range(2, 9)]
+    assert main(["diagnose", str(run)]) == 0
+    said = capsys.readouterr().out
+    assert "Alarm at step 2: jump: rose" in said and "2 more alarms" in said
 
 
 def test_what_is_no_run_or_a_run_of_several_seeds_is_refused_in_a_line(tmp_path: Path, collapsed: Path) -> None:

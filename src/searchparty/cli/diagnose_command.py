@@ -64,7 +64,8 @@ def _print(title: str, diagnosis: Diagnosis, console: Console) -> None:
 
 
 def _print_stage(stage: StageDiagnosis, console: Console) -> None:
-    from searchparty.diagnosis.wording import change_in_words
+    from searchparty.diagnosis.wording import alarms_in_words, change_in_words
+    from searchparty.episodes.printable import printable
 
     if stage.late is not None:
         first, last = stage.late_steps[0], stage.late_steps[-1]
@@ -74,7 +75,7 @@ def _print_stage(stage: StageDiagnosis, console: Console) -> None:
     longest = max((len(series.values) for series in stage.series), default=0)
     changes = [change_in_words(change) for change in stage.changes]
     console.print(f"Over its {longest} steps:" if changes else f"Over its {longest} steps no change of behaviour is shown.")
-    console.print(*changes, *stage.notes, sep="\n", soft_wrap=True)
+    console.print(*changes, *map(printable, [*alarms_in_words(stage.alarms), *stage.notes]), sep="\n", soft_wrap=True)
     console.print()
 
 

@@ -58,6 +58,10 @@ class EpisodeFacts:
     lost_at: Interface | None
     """None if the answer is right."""
     roles: dict[str, RoleFacts]
+    workflows: tuple[str, ...] = ()
+    """Of a planner, in order: the executors of each of its plans, or `broken: RULE`."""
+    executor_problems: tuple[tuple[str, str], ...] = ()
+    """Executors that gave nothing usable, each with the kind of the problem."""
     step: int | None = None
     """The training step; None for an evaluation."""
 
@@ -93,6 +97,13 @@ def facts_of(episode: Episode, question: Question, scorer: Scorer) -> EpisodeFac
         journey=journey,
         lost_at=None if scored.exact_match == 1 else lost_at(episode, journey),
         roles={role: _role_facts(role, episode, scored) for role in roles},
+        workflows=tuple(
+            ", ".join(turn.executors) if turn.broken_rule is None else f"broken: {turn.broken_rule}"
+            for turn in episode.planner_turns
+        ),
+        executor_problems=tuple(
+            (use.executor, use.problem) for turn in episode.planner_turns for use in turn.uses if use.problem is not None
+        ),
     )
 
 

@@ -55,6 +55,8 @@ class StageDiagnosis:
     late_steps: list[int]
     series: list[Series]
     changes: list[BehaviourChange]
+    alarms: list[str]
+    """What the training said aloud while it ran, each with its step."""
     notes: list[str]
     """What could not be read, one line each."""
 
@@ -150,6 +152,7 @@ def _stage(name: str, spec: RLStage, place: StageDirectory, lines: list[dict[str
         late_steps=numbers[late_from:] if numbers else [],
         series=series,
         changes=changes_of(series, false_alarms=false_alarms),
+        alarms=[f"step {line['step']}: {alarm}" for line in lines for alarm in line.get("alarms", [])],
         notes=notes,
     )
 

@@ -116,6 +116,10 @@ class Diagnosis:
     candidate_groups: Groups
     """Candidates of one answer call."""
     roles: dict[str, RoleDiagnosis]
+    workflows: dict[str, int]
+    """Plans of a planner, and `broken: RULE` for those that could not be carried out; empty for other teams, as the next."""
+    executor_problems: dict[str, dict[str, int]]
+    """Executor to the kinds of problems for which it gave nothing usable."""
 
 
 def diagnose(facts: Sequence[EpisodeFacts]) -> Diagnosis:
@@ -146,6 +150,8 @@ def diagnose(facts: Sequence[EpisodeFacts]) -> Diagnosis:
         episode_groups=_groups([[one.exact_match == 1 for one in group] for group in by_question.values()]),
         candidate_groups=_groups([[place < one.candidates_right for place in range(one.candidates)] for one in facts]),
         roles={role: _role(role, facts) for role in dict.fromkeys(role for one in facts for role in one.roles)},
+        workflows=dict(Counter(workflow for one in facts for workflow in one.workflows).most_common()),
+        executor_problems=_executor_problems(facts),
     )
 
 
@@ -221,6 +227,14 @@ def _role(role: str, facts: Sequence[EpisodeFacts]) -> RoleDiagnosis:
         ended=dict(ended.most_common()),
         format_failures=dict(failures.most_common()),
     )
+
+
+def _executor_problems(facts: Iterable[EpisodeFacts]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = {}
+    for one in facts:
+        for executor, problem in one.executor_problems:
+            found.setdefault(executor, Counter())[problem] += 1
+    return {executor: dict(problems.most_common()) for executor, problems in sorted(found.items())}
 
 
 def _distinct(groups: Iterable[Sequence[EpisodeFacts]]) -> float:

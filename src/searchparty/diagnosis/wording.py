@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.series import BehaviourChange
 from searchparty.diagnosis.summary import Diagnosis, Loss
 
+SHOWN_PLANS = 6
+SHOWN_ALARMS = 5
 MEANINGS = {
     Interface.SERVICE: "a model, the retriever or the team's code failed, which says nothing about the roles",
     Interface.FORMAT: "the episode ended without a well-formed answer: a turn in the wrong form, or a limit",
@@ -29,7 +31,14 @@ def in_words(diagnosis: Diagnosis) -> list[str]:
     if diagnosis.losses:
         lines[1] = f"Fails most at {lines[1]}"
     endings = ", ".join(f"{reason} {count}" for reason, count in diagnosis.stop_reasons.items())
-    lines += [f"Endings: {endings}.", *_way(diagnosis), *_searching(diagnosis), *_formats(diagnosis), *_groups(diagnosis)]
+    lines += [
+        f"Endings: {endings}.",
+        *_way(diagnosis),
+        *_searching(diagnosis),
+        *_formats(diagnosis),
+        *_plans(diagnosis),
+        *_groups(diagnosis),
+    ]
     return lines
 
 
@@ -47,6 +56,12 @@ def change_in_words(change: BehaviourChange) -> str:
 def examples_in_words(losses: Iterable[Loss]) -> list[str]:
     """The episodes that show each loss, one line for each interface."""
     return [f"{loss.interface}: {', '.join(loss.examples)}" for loss in losses]
+
+
+def alarms_in_words(alarms: Sequence[str]) -> list[str]:
+    """The first alarms of a training, and how many more there were."""
+    more = [f"{len(alarms) - SHOWN_ALARMS} more alarms: see metrics.jsonl"] if len(alarms) > SHOWN_ALARMS else []
+    return [*(f"Alarm at {alarm}" for alarm in alarms[:SHOWN_ALARMS]), *more]
 
 
 def _loss(loss: Loss) -> str:
@@ -81,6 +96,18 @@ def _formats(diagnosis: Diagnosis) -> list[str]:
         if use.format_failures:
             kinds = ", ".join(f"{kind} {count}" for kind, count in use.format_failures.items())
             lines.append(f"Turns in the wrong form, {role}: {kinds}.")
+    return lines
+
+
+def _plans(diagnosis: Diagnosis) -> list[str]:
+    if not diagnosis.workflows:
+        return []
+    plans = ", ".join(f"{workflow} ({count})" for workflow, count in list(diagnosis.workflows.items())[:SHOWN_PLANS])
+    more = f"; {len(diagnosis.workflows) - SHOWN_PLANS} more" if len(diagnosis.workflows) > SHOWN_PLANS else ""
+    lines = [f"Workflows: {plans}{more}."]
+    for executor, problems in diagnosis.executor_problems.items():
+        kinds = ", ".join(f"{kind} {count}" for kind, count in problems.items())
+        lines.append(f"Nothing usable came from {executor}: {kinds}.")
     return lines
 
 

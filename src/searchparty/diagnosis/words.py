@@ -21,18 +21,23 @@ _COMMON = frozenset(
 """English words that say nothing about a passage."""
 
 
-@lru_cache(20_000)
 def words_of(text: str) -> tuple[str, ...]:
     """The words of a text in order."""
-    return tuple(word for word in _WORD.findall(text.lower()) if word not in _ARTICLES)
+    return tuple(_spaced(text).split())
 
 
 def names(text: str, phrase: str) -> bool:
     """Whether the words of a phrase stand in a text one after another. A phrase without words is named nowhere."""
-    wanted, there = words_of(phrase), words_of(text)
-    return bool(wanted) and f" {' '.join(wanted)} " in f" {' '.join(there)} "
+    wanted = _spaced(phrase)
+    return wanted != "  " and wanted in _spaced(text)
 
 
 def content_words(text: str) -> set[str]:
     """The words that say something: common English ones left out."""
     return {word for word in words_of(text) if word not in _COMMON}
+
+
+@lru_cache(2_000)
+def _spaced(text: str) -> str:
+    """The words with one space before and after each. A few texts are remembered, since passages come again."""
+    return f" {' '.join(word for word in _WORD.findall(text.lower()) if word not in _ARTICLES)} "

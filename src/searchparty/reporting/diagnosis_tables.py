@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.reading import StageDiagnosis
 from searchparty.diagnosis.summary import Diagnosis
-from searchparty.diagnosis.wording import MEANINGS, change_in_words, examples_in_words, in_words
+from searchparty.diagnosis.wording import MEANINGS, alarms_in_words, change_in_words, examples_in_words, in_words
 from searchparty.reporting.document import Cell, Drawing, Number, Section, Table
 from searchparty.reporting.systems import System
 
@@ -42,7 +42,9 @@ def training_section(title: str, number: int, stage: StageDiagnosis, drawings: S
         ]
     if stage.steps:
         tables.append(steps_table(f"steps-{number}", stage))
-    return Section(f"Training: {title}, stage {stage.name}", [*sentences, *stage.notes], tables, drawings)
+    return Section(
+        f"Training: {title}, stage {stage.name}", [*sentences, *alarms_in_words(stage.alarms), *stage.notes], tables, drawings
+    )
 
 
 def losses_table(name: str, found: Sequence[tuple[str, Diagnosis]]) -> Table:
