@@ -175,6 +175,16 @@ def test_systems_of_other_questions_stand_side_by_side_and_are_not_compared(tmp_
     assert any("differ in questions" in line for line in document.sections[-1].sentences)
 
 
+def test_the_protocol_and_what_departed_from_it_are_named(evaluations: list[Path]) -> None:
+    file = RunDirectory(evaluations[0]).environment_file
+    protocol = {"name": "multiagent-opd", "version": 1, "departures": ["samples: the protocol has 4, the run 1"]}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "protocol": protocol}))
+    document = make_report(gather(evaluations), plots=False)
+    rows = [row for table in document.tables if table.name == "settings" for row in table.rows]
+    assert ["protocol", "first", "multiagent-opd version 1"] in rows and ["protocol", "second", "none"] in rows
+    assert "first departs from its protocol: samples: the protocol has 4, the run 1" in document.sections[-1].sentences
+
+
 def test_an_unfinished_run_and_what_is_no_run_are_refused_all_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,8 @@ class System:
     """As `summary.json` has it."""
     setting: dict[str, str]
     """What its numbers depend on, in words; equal keys in all systems."""
+    departures: list[str]
+    """What it did otherwise than its protocol says."""
     diagnosis: EvaluationDiagnosis
     not_token_exact: bool
     """Whether a model exchanged text only."""
@@ -105,16 +107,23 @@ def read_system(path: Path, title: str) -> System:
         "scorer": str(summary["scorer"]),
         "retriever": str(environment.get("retriever")),
         "sampling": ", ".join(f"{key[9:]} {value}" for key, value in document.items() if key.startswith("sampling.")),
-        "protocol": str(document.get("protocol.name") or document.get("protocol") or "none"),
+        "protocol": _protocol(environment.get("protocol")),
         "seed": str(recipe.seed),
         "prompts": _distinct(environment.get("prompts")),
         "searchparty": str(environment.get("searchparty")),
         "packages": ", ".join(f"{name} {version}" for name, version in (environment.get("packages") or {}).items()),
         "prices": str(recipe.prices or "none"),
     }
-    diagnosis = diagnose_evaluation(path)
-    tokens = summary["behaviour"]["all"]
-    return System(title, path, summary, setting, diagnosis, tokens["unique_input_tokens"] is None)
+    protocol = (summary.get("provenance") or {}).get("protocol") or environment.get("protocol") or {}
+    return System(
+        title=title,
+        path=path,
+        summary=summary,
+        setting=setting,
+        departures=[str(line) for line in protocol.get("departures") or ()],
+        diagnosis=diagnose_evaluation(path),
+        not_token_exact=summary["behaviour"]["all"]["unique_input_tokens"] is None,
+    )
 
 
 def _runs(path: Path) -> Iterator[Path]:
@@ -146,6 +155,10 @@ def _check_summary(value: Any) -> dict[str, Any]:
     """Raises KeyError or TypeError for a summary without what a report shows."""
     value["quality"]["macro"]["exact_match"]["value"], value["behaviour"]["all"]["searches"], value["samples"], value["scorer"]
     return dict(value)
+
+
+def _protocol(said: Any) -> str:
+    return f"{said.get('name')} version {said.get('version')}" if isinstance(said, dict) and said else "none"
 
 
 def _is_team_option(key: str) -> bool:

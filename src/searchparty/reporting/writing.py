@@ -119,6 +119,7 @@ def _setting_tables(systems: Sequence[System]) -> list[Table]:
 
 def _deviations(found: Gathered, given: Sequence[str]) -> Section:
     lines = list(given)
+    lines += [f"{system.title} departs from its protocol: {line}" for system in found.systems for line in system.departures]
     for key in ("team", "attempts", "scorer", "retriever", "sampling", "protocol", "questions", "searchparty"):
         values = {system.setting[key] for system in found.systems}
         if len(values) > 1:
