@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -18,15 +19,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Gather, draw, write. Without matplotlib the report has no plots, and says so."""
-    from searchparty.errors import UserError
+    """Gather, draw, write."""
     from searchparty.files import read_lines
+
+    deviations = [] if options.deviations is None else [line for _, line in read_lines(options.deviations)]
+    report_and_print(options.runs, options.output, options.title, deviations)
+    return 0
+
+
+def report_and_print(
+    runs: Sequence[Path], output: Path | None = None, title: str | None = None, deviations: Sequence[str] = ()
+) -> Path:
+    """Write the report of some runs and say where it is. Without matplotlib it has no plots, and says so. Returns the page."""
+    from searchparty.errors import UserError
     from searchparty.reporting.systems import gather
     from searchparty.reporting.writing import make_report, write_model_cards, write_report
 
-    deviations = [] if options.deviations is None else [line for _, line in read_lines(options.deviations)]
-    found = gather(options.runs)
-    title = options.title or ", ".join(path.name for path in options.runs)
+    found = gather(runs)
+    title = title or ", ".join(path.name for path in runs)
     try:
         document = make_report(found, title=title, deviations=deviations)
     except UserError as error:
@@ -35,10 +45,9 @@ def run(options: argparse.Namespace) -> int:
         print(f"no plots: {error}", file=sys.stderr)
         found.notes.append("Plots are missing, since matplotlib was not installed.")
         document = make_report(found, title=title, deviations=deviations, plots=False)
-    first = options.runs[0]
-    folder = options.output or first.with_name(f"{first.resolve().name}-report")
+    folder = output or runs[0].with_name(f"{runs[0].resolve().name}-report")
     page = write_report(document, folder)
     print(f"report: {page}  (also report.md, tables/*.csv, tables/*.tex)")
     for card in write_model_cards(found, folder):
         print(f"model card: {card}")
-    return 0
+    return page
