@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from searchparty.cli.main import main
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.reading import StageDiagnosis, TrainingDiagnosis, diagnose_run
 from searchparty.diagnosis.series import changes_of, series_of
+from searchparty.diagnosis.wording import change_in_words, course_in_words
 from searchparty.errors import UserError
 from searchparty.evaluation.intervals import wilson_interval
 from searchparty.retrieval.bm25 import BM25Index
@@ -127,6 +129,14 @@ def test_alarms_of_the_training_are_told_with_their_steps(
     assert main(["diagnose", str(run)]) == 0
     said = capsys.readouterr().out
     assert "Alarm at step 2: jump: rose" in said and "2 more alarms" in said
+
+
+def test_a_course_says_whether_nothing_changed_or_too_little_was_seen(collapsed: Path) -> None:
+    stage = student(collapsed)
+    assert course_in_words(stage)[0] == change_in_words(stage.changes[0])
+    assert course_in_words(replace(stage, changes=[])) == ["No change of behaviour is shown over 60 steps."]
+    short = replace(stage, changes=[], fewest_steps=61)
+    assert course_in_words(short) == ["60 steps are too few to tell whether behaviour changed: 61 are needed."]
 
 
 def test_what_is_no_run_or_a_run_of_several_seeds_is_refused_in_a_line(tmp_path: Path, collapsed: Path) -> None:

@@ -64,7 +64,7 @@ def _print(title: str, diagnosis: Diagnosis, console: Console) -> None:
 
 
 def _print_stage(stage: StageDiagnosis, console: Console) -> None:
-    from searchparty.diagnosis.wording import alarms_in_words, change_in_words
+    from searchparty.diagnosis.wording import alarms_in_words, course_in_words
     from searchparty.episodes.printable import printable
 
     if stage.late is not None:
@@ -72,10 +72,9 @@ def _print_stage(stage: StageDiagnosis, console: Console) -> None:
         _print(f"stage {stage.name}, its last recorded steps ({first} to {last})", stage.late, console)
     else:
         console.print(f"stage {stage.name}: no episodes were recorded", style="bold")
-    longest = max((len(series.values) for series in stage.series), default=0)
-    changes = [change_in_words(change) for change in stage.changes]
-    console.print(f"Over its {longest} steps:" if changes else f"Over its {longest} steps no change of behaviour is shown.")
-    console.print(*changes, *map(printable, [*alarms_in_words(stage.alarms), *stage.notes]), sep="\n", soft_wrap=True)
+    console.print("step by step:")
+    said = [*course_in_words(stage), *alarms_in_words(stage.alarms), *stage.notes]
+    console.print(*map(printable, said), sep="\n", soft_wrap=True)
     console.print()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from searchparty.diagnosis.change_points import FALSE_ALARMS
+from searchparty.diagnosis.change_points import FALSE_ALARMS, fewest_values
 from searchparty.diagnosis.facts import EpisodeFacts, facts_of
 from searchparty.diagnosis.series import BehaviourChange, Series, changes_of, series_of
 from searchparty.diagnosis.summary import Diagnosis, diagnose
@@ -55,6 +55,8 @@ class StageDiagnosis:
     late_steps: list[int]
     series: list[Series]
     changes: list[BehaviourChange]
+    fewest_steps: int
+    """A shorter series cannot show any change."""
     alarms: list[str]
     """What the training said aloud while it ran, each with its step."""
     notes: list[str]
@@ -152,6 +154,7 @@ def _stage(name: str, spec: RLStage, place: StageDirectory, lines: list[dict[str
         late_steps=numbers[late_from:] if numbers else [],
         series=series,
         changes=changes_of(series, false_alarms=false_alarms),
+        fewest_steps=fewest_values(false_alarms / max(1, len(series))),
         alarms=[f"step {line['step']}: {alarm}" for line in lines for alarm in line.get("alarms", [])],
         notes=notes,
     )
@@ -172,7 +175,10 @@ def _questions(spec: RLStage, notes: list[str]) -> dict[str, Question]:
     try:
         return {question.key: question for question in load_questions(spec.questions, spec.format).questions}
     except UserError as error:
-        notes.append(f"supporting passages are unknown, so evidence is followed by golden answers alone: {error.lines[0]}")
+        notes.append(
+            "supporting passages are unknown, so evidence is followed by golden answers alone (diagnose from where the run was "
+            f"trained): {error.lines[0]}"
+        )
         return {}
 
 

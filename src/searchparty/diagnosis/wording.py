@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from searchparty.diagnosis.evidence import Interface
+from searchparty.diagnosis.reading import StageDiagnosis
 from searchparty.diagnosis.series import BehaviourChange
 from searchparty.diagnosis.summary import Diagnosis, Loss
 
@@ -40,6 +41,16 @@ def in_words(diagnosis: Diagnosis) -> list[str]:
         *_groups(diagnosis),
     ]
     return lines
+
+
+def course_in_words(stage: StageDiagnosis) -> list[str]:
+    """How a training stage went: its changes, or why none is shown."""
+    if stage.changes:
+        return list(map(change_in_words, stage.changes))
+    longest = max((len(series.values) for series in stage.series), default=0)
+    if longest < stage.fewest_steps:
+        return [f"{longest} steps are too few to tell whether behaviour changed: {stage.fewest_steps} are needed."]
+    return [f"No change of behaviour is shown over {longest} steps."]
 
 
 def change_in_words(change: BehaviourChange) -> str:

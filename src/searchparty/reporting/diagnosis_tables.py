@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.reading import StageDiagnosis
 from searchparty.diagnosis.summary import Diagnosis
-from searchparty.diagnosis.wording import MEANINGS, alarms_in_words, change_in_words, examples_in_words, in_words
+from searchparty.diagnosis.wording import MEANINGS, alarms_in_words, course_in_words, examples_in_words, in_words
 from searchparty.reporting.document import Cell, Drawing, Number, Section, Table
 from searchparty.reporting.systems import System
 
@@ -31,7 +31,7 @@ def diagnosis_sections(systems: Sequence[System]) -> list[Section]:
 
 def training_section(title: str, number: int, stage: StageDiagnosis, drawings: Sequence[Drawing]) -> Section:
     """One stage of a training: when behaviour changed, and how it ended."""
-    sentences = [change_in_words(change) for change in stage.changes] or ["No change of behaviour is shown."]
+    sentences = course_in_words(stage)
     tables = []
     if stage.late is not None:
         first, last = stage.late_steps[0], stage.late_steps[-1]

@@ -100,7 +100,7 @@ def _stages(training: Training, made: Mapping[str, tuple[str, int]], inputs: Map
 
 def _learning(training: Training) -> Table:
     rows: list[list[Cell]] = [
-        [name, role, credit.estimator.name if credit.learns else "does not learn", _rewards(credit)]
+        [name, role, _advantage(credit), _rewards(credit)]
         for name, spec in training.recipe.stages.items()
         if isinstance(spec, RLStage)
         for role, credit in spec.credit.roles.items()
@@ -108,13 +108,22 @@ def _learning(training: Training) -> Table:
     return Table("learning", "What each role learns from", ("stage", "role", "advantage", "rewards"), rows)
 
 
-def _rewards(credit: RoleCredit) -> str:
+def _advantage(credit: RoleCredit) -> str:
     if not credit.learns:
-        return "–"
+        return "does not learn"
+    coefficient = getattr(credit.estimator, "coefficient", 1.0)
+    return credit.estimator.name if coefficient == 1 else f"{credit.estimator.name}, coefficient {coefficient:g}"
+
+
+def _rewards(credit: RoleCredit) -> str:
+    """The weights of the parts; a dash where nothing is earned, so that an invalid format costs nothing either."""
     parts = credit.rewards.model_dump()
-    given = parts.pop("given")
-    shown = [f"{name} {value:g}" for name, value in {**parts, **given}.items() if value]
-    return ", ".join(shown) or "–"
+    weights = {**parts.pop("given"), **{name: weight for name, weight in parts.items() if name != "invalid_format"}}
+    shown = [f"{name} {weight:g}" for name, weight in weights.items() if weight]
+    if not credit.learns or not shown:
+        return "–"
+    invalid = parts["invalid_format"]
+    return ", ".join(shown if invalid is None else [*shown, f"invalid_format {invalid:g}"])
 
 
 def _worst(system: System) -> str:
