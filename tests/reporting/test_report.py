@@ -210,6 +210,12 @@ def test_a_folder_that_holds_something_else_is_left_alone(evaluations: list[Path
     assert (other / "tables").is_dir()
 
 
+def test_a_run_may_be_named_by_a_point(evaluations: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(evaluations[0])
+    assert main(["report", "."]) == 0
+    assert "# first" in (evaluations[0].with_name("first-report") / "report.md").read_text().splitlines()
+
+
 def test_a_second_report_leaves_nothing_of_the_first(evaluations: list[Path], training: Path, tmp_path: Path) -> None:
     assert main(["report", str(training), *map(str, evaluations), "-o", str(tmp_path / "r")]) == 0
     assert (tmp_path / "r" / "tables" / "differences.csv").is_file()

@@ -55,7 +55,7 @@ def _print(title: str, diagnosis: Diagnosis, console: Console) -> None:
     from searchparty.episodes.printable import printable
 
     console.print(title, style="bold", soft_wrap=True)
-    console.print(*in_words(diagnosis), sep="\n", soft_wrap=True)
+    console.print(*map(printable, in_words(diagnosis)), sep="\n", soft_wrap=True)
     console.print(_roles(diagnosis))
     if diagnosis.losses:
         console.print("Episodes that show it, as question#sample:")

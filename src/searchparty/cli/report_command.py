@@ -36,7 +36,7 @@ def report_and_print(
     from searchparty.reporting.writing import make_report, write_model_cards, write_report
 
     found = gather(runs)
-    title = title or ", ".join(path.name for path in runs)
+    title = title or ", ".join(path.resolve().name for path in runs)
     try:
         document = make_report(found, title=title, deviations=deviations)
     except UserError as error:
@@ -45,7 +45,8 @@ def report_and_print(
         print(f"no plots: {error}", file=sys.stderr)
         found.notes.append("Plots are missing, since matplotlib was not installed.")
         document = make_report(found, title=title, deviations=deviations, plots=False)
-    folder = output or runs[0].with_name(f"{runs[0].resolve().name}-report")
+    first = runs[0] if runs[0].name else runs[0].resolve()
+    folder = output or first.with_name(f"{first.resolve().name}-report")
     page = write_report(document, folder)
     print(f"report: {page}  (also report.md, tables/*.csv, tables/*.tex)")
     for card in write_model_cards(found, folder):

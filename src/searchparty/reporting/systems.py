@@ -79,7 +79,7 @@ def gather(paths: Sequence[Path], *, false_alarms: float = FALSE_ALARMS) -> Gath
                 if TrainDirectory(one).is_run:
                     _add_training(found, one, false_alarms)
                 else:
-                    found.systems.append(read_system(one, one.name))
+                    found.systems.append(read_system(one, one.resolve().name))
         except UserError as error:
             faults += error.lines
     if faults:
