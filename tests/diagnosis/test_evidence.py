@@ -155,6 +155,7 @@ def test_a_text_carries_a_passage_if_it_names_it_and_says_more_than_the_question
     assert carries("Blue Lake is from 1990", passage, question)
     assert not carries("Blue Lake is older", passage, question)
     assert not carries("It is from 1990", passage, question)
+    assert carries("Blue Lake is from 1990", replace(passage, title="Blue Lake (film)"), question)
 
 
 @given(st.text(), st.text())

@@ -5,8 +5,8 @@ evidence reached; the interface behind it is where it was lost. Three definition
 
 1. A text *holds the evidence* if it names a golden answer. Where that says nothing, because the answer is yes or no or stands
    in the question, it must carry every golden passage.
-2. A text *carries* a passage if it names the passage's title and at least one more content word of it that stands neither in
-   the title nor in the question.
+2. A text *carries* a passage if it names the passage's title, a closing `(film)` aside, and at least one more content word of
+   it that stands neither in the title nor in the question.
 3. The evidence is *found* if every golden passage is among the hits; where the source names none, if a passage that was shown
    holds the evidence.
 
@@ -16,15 +16,19 @@ episodes that are named. Nothing here is ever a score or a reward.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from searchparty.diagnosis.passages import SeenPassage, golden_passages, seen_passages
-from searchparty.diagnosis.reports import reports_of
+from searchparty.diagnosis.reports import Reports
 from searchparty.diagnosis.words import content_words, names, words_of
 from searchparty.episodes.types import Episode, StopReason
 from searchparty.questions.types import Question
+
+
+_DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 class Interface(StrEnum):
@@ -64,12 +68,11 @@ class Journey:
     selected: bool | None
 
 
-def journey_of(episode: Episode, question: Question) -> Journey:
-    """Follow the evidence of one question through one episode."""
+def journey_of(episode: Episode, question: Question, reports: Reports | None) -> Journey:
+    """Follow the evidence of one question through one episode; `reports` are those of the episode."""
     seen = seen_passages(episode)
     golden = golden_passages(question, seen)
     found_golden = [passage for passage in golden if passage is not None]
-    reports = reports_of(episode)
     texts = [] if reports is None else [reports.text, reports.selected_text]
     carried = [sum(carries(text, passage, question.text) for passage in found_golden) for text in texts]
     held = [_holds(text, question, golden) for text in texts]
@@ -113,7 +116,7 @@ def could_search(episode: Episode) -> bool:
 
 def carries(text: str, passage: SeenPassage, question: str) -> bool:
     """Whether a text says something of a passage: definition 2 above."""
-    if not names(text, passage.title):
+    if not names(text, _DISAMBIGUATION.sub("", passage.title) or passage.title):
         return False
     known = set(words_of(passage.title)) | set(words_of(question))
     more = content_words(passage.text) - known

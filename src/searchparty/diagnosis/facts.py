@@ -75,7 +75,8 @@ class EpisodeFacts:
 def facts_of(episode: Episode, question: Question, scorer: Scorer) -> EpisodeFacts:
     """Read one episode."""
     scored = score_episode(episode, question.golden_answers, scorer)
-    journey, reports = journey_of(episode, question), reports_of(episode)
+    reports = reports_of(episode)
+    journey = journey_of(episode, question, reports)
     roles = dict.fromkeys(transcript.role for transcript in episode.agents)
     return EpisodeFacts(
         question_key=episode.question_key,
