@@ -45,30 +45,39 @@ def test_a_jump_of_a_share_is_found_around_its_step(place: int, low: float, by: 
     assert len(changes) == 1
     assert changes[0].first - 2 <= place <= changes[0].last + 2
     assert changes[0].last - changes[0].first <= 12
-    assert changes[0].first < changes[0].at <= changes[0].last
     assert changes[0].after > changes[0].before
 
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=60))
 def test_changes_are_in_order_and_mirrored_by_the_mirrored_series(values: list[float]) -> None:
     changes = find_changes(values, false_alarms=0.5)
-    assert all(one.at < next_one.at for one, next_one in pairwise(changes))
+    assert all(one.last <= next_one.last and one.first < next_one.last for one, next_one in pairwise(changes))
     assert all(0 <= one.first < one.last < len(values) and one.p <= 0.5 for one in changes)
     mirrored = find_changes([-value for value in values], false_alarms=0.5)
-    assert [(one.at, -one.before, -one.after) for one in changes] == [(one.at, one.before, one.after) for one in mirrored]
+    assert [(one.first, one.last, -one.before, -one.after) for one in changes] == [
+        (one.first, one.last, one.before, one.after) for one in mirrored
+    ]
 
 
 def test_two_changes_are_told_apart_and_each_has_its_own_levels() -> None:
     levels = np.repeat([0.1, 0.9, 0.4], 100)
     changes = find_changes(noisy_shares(levels, 1), false_alarms=1e-4)
-    assert [round(one.at / 100) for one in changes] == [1, 2]
+    assert [round(one.last / 100) for one in changes] == [1, 2]
     assert changes[0].after == changes[1].before == pytest.approx(0.9, abs=0.03)
 
 
-def test_a_change_that_takes_its_time_has_a_beginning_and_an_end() -> None:
-    levels = np.interp(np.arange(500), [0, 300, 400, 499], [0.005, 0.005, 1, 1])
-    first = find_changes(noisy_shares(levels, 2, episodes=160), false_alarms=1e-4)[0]
-    assert 300 <= first.first < first.at <= first.last <= 400
+@pytest.mark.parametrize(("steps", "episodes"), [(500, 160), (500, 32), (50, 160)])
+def test_a_change_that_takes_its_time_is_one_with_a_beginning_and_an_end(steps: int, episodes: int) -> None:
+    at = np.linspace(0, 499, steps)
+    levels = np.interp(at, [0, 300, 400, 499], [0.005, 0.005, 1, 1])
+    (change,) = find_changes(noisy_shares(levels, 2, episodes), false_alarms=5e-4)
+    assert 290 <= at[change.first] < 340 and 360 < at[change.last] <= 400
+    assert (change.before, change.after) == (pytest.approx(0.005, abs=0.01), pytest.approx(1, abs=0.02))
+
+
+def test_two_jumps_up_with_a_level_between_them_stay_two() -> None:
+    changes = find_changes(noisy_shares(np.repeat([0.1, 0.4, 0.9], 100), 3), false_alarms=5e-4)
+    assert [round(one.last / 100) for one in changes] == [1, 2]
 
 
 def test_pettitts_statistic_is_the_one_of_its_definition() -> None:

@@ -9,6 +9,10 @@ is a change, its place is where the two parts' ranks differ most for their sizes
 largest |U_k| itself is drawn towards the middle. Dividing again at every change found is binary segmentation (Vostrikova 1981);
 then every change is tested once more between its neighbours, and dropped if it was only the shadow of another one.
 
+A long way up or down is found as a staircase. Two neighbouring changes in one direction are one that takes its time if the
+values between them go themselves, by a line fitted to them, at least a quarter of the way from the middle of the first stair
+to the middle of the second. A noisy slope may still be told in two parts.
+
 False alarms: the first test decides whether there is any change, so a series whose values are exchangeable gives an alarm
 with a chance of at most `false_alarms`, and several series together too if each gets its share of it. Values that drift or that
 depend on their predecessors are not exchangeable: a slow rise is found as a change, which it is.
@@ -27,18 +31,19 @@ FloatArray = NDArray[np.float64]
 
 FALSE_ALARMS = 0.01
 """Chance that a run in which nothing changes is said to have changed."""
+QUARTER = 0.25
+"""So near to a level counts as at it, and a line that goes so much of a way is on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change of level. Indices count values from 0."""
 
-    at: int
-    """The first value of the new level, at the best division in two."""
     first: int
     """The last value that still was at the old level, and..."""
     last: int
-    """...the first that was at the new one: the change took place between the two. A quarter of the way counts as the level."""
+    """...the first that was at the new one: the change took place between the two. Within a quarter of the way counts as at a
+    level."""
     before: float
     """Median of the values before."""
     after: float
@@ -57,15 +62,15 @@ def find_changes(values: Sequence[float] | FloatArray, *, false_alarms: float = 
     if not 0 < false_alarms < 1:
         raise ValueError(f"a chance between 0 and 1 is needed, got {false_alarms}")
     places = sorted(_divide(series, 0, len(series), false_alarms))
-    while True:
+    while places:
         ends = [0, *places, len(series)]
-        tested = [pettitt(series[ends[number] : ends[number + 2]]) for number in range(len(places))]
-        weakest = max(range(len(places)), key=lambda number: tested[number][1], default=None)
-        if weakest is None or tested[weakest][1] <= false_alarms:
-            return [
-                _change(series, ends[number], place, ends[number + 2], tested[number][1]) for number, place in enumerate(places)
-            ]
+        tested = [pettitt(series[ends[number] : ends[number + 2]])[1] for number in range(len(places))]
+        weakest = int(np.argmax(tested))
+        if tested[weakest] <= false_alarms:
+            around = zip(ends, places, ends[2:], tested, strict=False)
+            return _without_stairs(series, [_change(series, *one) for one in around], places)
         del places[weakest]
+    return []
 
 
 def pettitt(values: FloatArray) -> tuple[int, float]:
@@ -102,9 +107,31 @@ def _change(series: FloatArray, start: int, place: int, end: int, p: float) -> C
     before, after = float(np.median(series[start:place])), float(np.median(series[place:end]))
     way = np.zeros(end - start) if before == after else (series[start:end] - before) / (after - before)
     middle = place - start
-    old, new = np.flatnonzero(way[:middle] <= 0.25), middle + np.flatnonzero(way[middle:] >= 0.75)
+    old, new = np.flatnonzero(way[:middle] <= QUARTER), middle + np.flatnonzero(way[middle:] >= 1 - QUARTER)
     first = start + int(old[-1]) if len(old) else place - 1
-    return Change(place, first, start + int(new[0]) if len(new) else place, before, after, p)
+    return Change(first, start + int(new[0]) if len(new) else place, before, after, p)
+
+
+def _without_stairs(series: FloatArray, changes: Sequence[Change], places: Sequence[int]) -> list[Change]:
+    """The changes, those of one staircase together."""
+    kept: list[Change] = []
+    for number, change in enumerate(changes):
+        if number and _is_a_slope(series, changes[number - 1], change, places[number - 1], places[number]):
+            start = kept.pop()
+            change = Change(start.first, change.last, start.before, change.after, min(start.p, change.p))
+        kept.append(change)
+    return kept
+
+
+def _is_a_slope(series: FloatArray, one: Change, other: Change, start: int, end: int) -> bool:
+    """Whether the values from `start` to `end`, between two changes, are on their way from one to the other."""
+    if (one.after > one.before) != (other.after > other.before):
+        return False
+    if end - start < 2:
+        return True
+    way = (other.before + other.after - one.before - one.after) / 2
+    rise = float(np.polyfit(np.arange(end - start), series[start:end], 1)[0]) * (end - start)
+    return rise / way >= QUARTER
 
 
 def _ranks(values: FloatArray) -> FloatArray:

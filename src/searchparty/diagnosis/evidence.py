@@ -27,7 +27,6 @@ from searchparty.diagnosis.words import content_words, names, words_of
 from searchparty.episodes.types import Episode, StopReason
 from searchparty.questions.types import Question
 
-
 _DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*$")
 
 
