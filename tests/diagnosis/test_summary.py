@@ -118,6 +118,7 @@ def test_the_command_names_the_episodes_that_show_it(evaluation: RunDirectory, c
     assert main(["diagnose", str(evaluation.path)]) == 0
     said = capsys.readouterr().out
     assert "answer: other/b#0" in said
+    assert [line.split() for line in said.splitlines() if line.startswith("other ")] == [["other", "1", "0.0", "0.0", "100.0"]]
     assert f"searchparty show {evaluation.path}" in said
 
 

@@ -76,6 +76,8 @@ def test_the_page_shows_results_differences_costs_diagnosis_protocol_and_deviati
     assert seen.tags.count("svg") == 2
     rows = list(csv.DictReader((folder / "tables" / "results.csv").open()))
     assert [(row["system"], float(row["EM avg@1"])) for row in rows] == [("first", 0.25), ("second", 0.75)]
+    by_dataset = list(csv.DictReader((folder / "tables" / "losses-1.csv").open()))
+    assert [(row["dataset"], float(row["report"])) for row in by_dataset] == [("nq", 0.5), ("world", 1.0)]
     assert "\\toprule" in (folder / "tables" / "results.tex").read_text()
     assert "| second | 4 | 75.0" in (folder / "report.md").read_text()
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from searchparty.diagnosis.reading import StageDiagnosis
+    from searchparty.diagnosis.reading import EvaluationDiagnosis, StageDiagnosis
     from searchparty.diagnosis.summary import Diagnosis
 
 
@@ -40,14 +40,20 @@ def run(options: argparse.Namespace) -> int:
         return 0
     console = make_console()
     if not isinstance(found, TrainingDiagnosis):
-        _print(found.path, found.whole, console)
+        _print_evaluation(found.path, found, console)
         console.print(f"read one: searchparty show {found.path} --question QUESTION")
         return 0
     for stage in found.stages:
         _print_stage(stage, console)
     for name, evaluation in found.evaluations.items():
-        _print(f"evaluation {name} ({evaluation.path})", evaluation.whole, console)
+        _print_evaluation(f"evaluation {name} ({evaluation.path})", evaluation, console)
     return 0
+
+
+def _print_evaluation(title: str, evaluation: EvaluationDiagnosis, console: Console) -> None:
+    _print(title, evaluation.whole, console)
+    if evaluation.datasets:
+        console.print(_datasets(evaluation), "", sep="\n")
 
 
 def _print(title: str, diagnosis: Diagnosis, console: Console) -> None:
@@ -76,6 +82,23 @@ def _print_stage(stage: StageDiagnosis, console: Console) -> None:
     said = [*course_in_words(stage), *alarms_in_words(stage.alarms), *stage.notes]
     console.print(*map(printable, said), sep="\n", soft_wrap=True)
     console.print()
+
+
+def _datasets(evaluation: EvaluationDiagnosis) -> Table:
+    from rich.table import Table
+
+    from searchparty.episodes.printable import printable
+    from searchparty.evaluation.table import LOOK
+
+    seen = [loss.interface for loss in evaluation.whole.losses]
+    table = Table(title="by dataset: shares of episodes in %", **LOOK)
+    for name in ("dataset", "episodes", "right", "no search", *(f"lost: {interface}" for interface in seen)):
+        table.add_column(name, justify="left" if name == "dataset" else "right")
+    for dataset, diagnosis in evaluation.datasets.items():
+        shares = {loss.interface: loss.share for loss in diagnosis.losses}
+        shown = [diagnosis.right, diagnosis.no_search, *(shares.get(interface, 0.0) for interface in seen)]
+        table.add_row(printable(dataset), str(diagnosis.episodes), *(f"{100 * share:.1f}" for share in shown))
+    return table
 
 
 def _roles(diagnosis: Diagnosis) -> Table:

@@ -15,16 +15,20 @@ from searchparty.reporting.systems import System
 def diagnosis_sections(systems: Sequence[System]) -> list[Section]:
     """Where evidence was lost, system beside system, then each in words with episodes to read."""
     found = [(system.title, system.diagnosis.whole) for system in systems]
+    by_dataset = [list(system.diagnosis.datasets.items()) for system in systems]
     meanings = [f"{interface.value}: {meaning}." for interface, meaning in MEANINGS.items()]
     overview = Section("Diagnosis", meanings, [losses_table("losses", found), evidence_table("evidence", found)])
     each = [
         Section(
             title,
             [*in_words(diagnosis), *examples_in_words(diagnosis.losses)],
-            [roles_table(f"roles-{number}", diagnosis)],
+            [
+                roles_table(f"roles-{number}", diagnosis),
+                *([losses_table(f"losses-{number}", datasets, "dataset")] if datasets else []),
+            ],
             level=3,
         )
-        for number, (title, diagnosis) in enumerate(found, start=1)
+        for number, ((title, diagnosis), datasets) in enumerate(zip(found, by_dataset, strict=True), start=1)
     ]
     return [overview, *each]
 
@@ -47,8 +51,8 @@ def training_section(title: str, number: int, stage: StageDiagnosis, drawings: S
     )
 
 
-def losses_table(name: str, found: Sequence[tuple[str, Diagnosis]]) -> Table:
-    """One row per system, one column per interface that lost anything."""
+def losses_table(name: str, found: Sequence[tuple[str, Diagnosis]], of: str = "system") -> Table:
+    """One row per system, or dataset of one; one column per interface that lost anything."""
     seen = [one for one in Interface if any(loss.interface is one for _, diagnosis in found for loss in diagnosis.losses)]
     rows: list[list[Cell]] = []
     for title, diagnosis in found:
@@ -59,7 +63,7 @@ def losses_table(name: str, found: Sequence[tuple[str, Diagnosis]]) -> Table:
             cells.append(Number(0.0, 1, 100) if loss is None else Number(loss.share, 1, 100, loss.low, loss.high))
         rows.append([title, Number(diagnosis.right, 1, 100), *cells])
     notes = ["In % of all episodes, [95 %]; every episode that is not right is lost at exactly one interface."]
-    return Table(name, "Where evidence was lost", ("system", "right", *(one.value for one in seen)), rows, notes)
+    return Table(name, "Where evidence was lost", (of, "right", *(one.value for one in seen)), rows, notes)
 
 
 def evidence_table(name: str, found: Sequence[tuple[str, Diagnosis]]) -> Table:
