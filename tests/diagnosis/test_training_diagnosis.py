@@ -68,6 +68,32 @@ def test_the_command_says_it_in_words_with_episodes_to_read(collapsed: Path, cap
     assert data["stages"][0]["late"]["losses"][0]["interface"] == "no_search"
 
 
+def test_the_episodes_that_it_names_can_be_read(collapsed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stage = student(collapsed)
+    assert stage.late is not None
+    step, _, name = stage.late.losses[0].examples[0].removeprefix("step ").partition(": ")
+    question = name.partition("#")[0]
+    assert main(["show", str(collapsed), "--step", step, "--question", question]) == 0
+    assert f"{question} · sample 0" in capsys.readouterr().out
+    assert main(["show", str(collapsed), "--stage", "student", "--step", step]) == 0
+    assert "10 episodes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ((), "give --step; recorded: 10, 20, 30"),
+        (("--step", "15"), "step 15 of student was not recorded"),
+        (("--stage", "teacher", "--step", "10"), "no episodes of a stage teacher; recorded stages: student (steps 10 to 600)"),
+    ],
+)
+def test_a_step_that_is_not_there_is_refused_with_what_there_is(
+    words: tuple[str, ...], line: str, collapsed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", str(collapsed), *words]) == 2
+    assert line in capsys.readouterr().err
+
+
 def test_a_team_that_stays_as_it_is_gives_no_alarm(world: World, home: Path, index: BM25Index, tmp_path: Path) -> None:
     played = play_steps(world, index, lambda _: 0.1, range(10, 401, 10), questions=4)
     assert student(write_training(tmp_path / "steady", world, home / "world", played)).changes == []

@@ -53,14 +53,14 @@ def write_evaluation(
     return path
 
 
-def write_finished_training(path: Path) -> Path:
+def write_finished_training(path: Path, team: str = "chained", credit: str = "chained-rl", teacher: str = "null") -> Path:
     """One rl stage of 60 steps whose team stops searching half way, and an evaluation of its model."""
     path.mkdir()
     directory, questions = TrainDirectory(path), path.parent / "train-questions.jsonl"
     write_questions(questions, QUESTIONS)
     directory.recipe_file.write_text(
-        "name: small\nseed: 3\nstages:\n  student:\n    kind: rl\n    policy: tiny\n    team: chained\n    credit: chained-rl\n"
-        f"    questions: {questions}\n    steps: 60\n  test:\n    kind: eval\n    policy: stage:student\n    team: chained\n"
+        f"name: small\nseed: 3\nstages:\n  student:\n    kind: rl\n    policy: tiny\n    team: {team}\n    credit: {credit}\n"
+        f"    teacher: {teacher}\n    questions: {questions}\n    steps: 60\n  test:\n    kind: eval\n    policy: stage:student\n    team: chained\n"
         f"    questions: {questions}\n    title: the student\n"
     )
     model = "stages/student/checkpoints/step-000060/model"

@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reporting_factories import QUESTIONS, write_evaluation
+from reporting_factories import QUESTIONS, write_evaluation, write_finished_training
 
 from searchparty.cli.main import main
 from searchparty.errors import UserError
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.reporting.document import Document, Number, Section, Table
 from searchparty.reporting.html import as_html
+from searchparty.reporting.model_card import make_model_card
 from searchparty.reporting.plain_formats import as_csv, as_latex, as_markdown
 from searchparty.reporting.systems import gather
 from searchparty.reporting.writing import make_report
@@ -156,6 +157,17 @@ def test_a_training_run_brings_its_evaluations_its_changes_and_a_model_card(
     assert "| the student | searcher, answerer | student | stages/student/checkpoints/step-000060/model | 60 |" in card
     assert "| student | rl | tiny | – | chained | train-questions.jsonl | abc123 | 60 | 1e-06 |" in card.replace("\\_", "_")
     assert "| student | searcher | group-relative | team\\_result 0.9, behaviour 0.1" in card
+
+
+def test_a_card_says_what_a_distilled_searcher_learns_from_and_that_it_earns_nothing(tmp_path: Path) -> None:
+    run = write_finished_training(tmp_path / "opd", "hierarchical", "multiagent-opd", "tiny")
+    found = gather([run])
+    card = as_markdown(make_model_card(found.trainings[0], found.systems)).replace("\\", "")
+    assert "| student | searcher | distillation, coefficient 0.01 | – |" in card
+    assert (
+        "| student | leader | group-relative | team_result 0.9, assignment 0.1, teacher_kl 0.001, invalid_format -1 |" in card
+    )
+    assert "the student: most at report, 50.0 % of episodes, such as world/0#0." in card
 
 
 def test_runs_of_several_seeds_stay_apart(training: Path, tmp_path: Path) -> None:

@@ -45,6 +45,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for stage in found.stages:
         _print_stage(stage, console)
+        console.print(
+            f"read one: searchparty show {found.path} --stage {stage.name} --step STEP --question QUESTION\n", soft_wrap=True
+        )
     for name, evaluation in found.evaluations.items():
         _print_evaluation(f"evaluation {name} ({evaluation.path})", evaluation, console)
     return 0
@@ -81,7 +84,6 @@ def _print_stage(stage: StageDiagnosis, console: Console) -> None:
     console.print("step by step:")
     said = [*course_in_words(stage), *alarms_in_words(stage.alarms), *stage.notes]
     console.print(*map(printable, said), sep="\n", soft_wrap=True)
-    console.print()
 
 
 def _datasets(evaluation: EvaluationDiagnosis) -> Table:

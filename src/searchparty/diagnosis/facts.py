@@ -126,14 +126,13 @@ def _role_facts(role: str, episode: Episode, scored: ScoredEpisode) -> RoleFacts
 
 
 def _rounds(episode: Episode) -> int | None:
-    """The steps in which a Leader created agents that report: one assignment each."""
+    """The turns of the Leader that assigned tasks: all but the one that selected, or that was in the wrong form."""
     leaders = [transcript for transcript in episode.agents if "select" in transcript.tags]
     if not leaders:
         return None
-    leader = leaders[0]
-    turns = sum(call.failure is None for call in leader.calls)
-    ended_without = leader.end in (AgentEnd.FINISHED, AgentEnd.INVALID_ACTION, AgentEnd.LIMIT)
-    return max(0, turns - int(ended_without))
+    turns = sum(call.failure is None for call in leaders[0].calls)
+    last_assigned_nothing = leaders[0].end in (AgentEnd.FINISHED, AgentEnd.INVALID_ACTION, AgentEnd.LIMIT)
+    return max(0, turns - last_assigned_nothing)
 
 
 def _repeated(queries: Sequence[str]) -> int:
