@@ -53,16 +53,15 @@ def write_evaluation(
     return path
 
 
-def write_finished_training(path: Path, team: str = "chained", credit: str = "chained-rl", teacher: str = "null") -> Path:
+def write_finished_training(path: Path, team: str = "chained", credit: str = "chained-rl", teacher: str | None = None) -> Path:
     """One rl stage of 60 steps whose team stops searching half way, and an evaluation of its model."""
     path.mkdir()
     directory, questions = TrainDirectory(path), path.parent / "train-questions.jsonl"
     write_questions(questions, QUESTIONS)
-    directory.recipe_file.write_text(
-        f"name: small\nseed: 3\nstages:\n  student:\n    kind: rl\n    policy: tiny\n    team: {team}\n    credit: {credit}\n"
-        f"    teacher: {teacher}\n    questions: {questions}\n    steps: 60\n  test:\n    kind: eval\n    policy: stage:student\n    team: chained\n"
-        f"    questions: {questions}\n    title: the student\n"
-    )
+    student = {"kind": "rl", "policy": "tiny", "team": team, "credit": credit, "teacher": teacher, "steps": 60}
+    test = {"kind": "eval", "policy": "stage:student", "team": "chained", "title": "the student"}
+    stages = {"student": {**student, "questions": str(questions)}, "test": {**test, "questions": str(questions)}}
+    directory.recipe_file.write_text(json.dumps({"name": "small", "seed": 3, "stages": stages}))
     model = "stages/student/checkpoints/step-000060/model"
     write_json(directory.environment_file, {"format": 1, "searchparty": "0", "inputs": {"student": {"questions": "abc123"}}})
     result = directory.stage("student").result
