@@ -3,8 +3,8 @@
     python -m searchparty.demo --output runs/demo
 
 It makes a small world of questions and passages, trains the tiny policy by `recipes/world-demo.yaml`, evaluates it before and
-after on held-out questions, and proves from the record that what was trained on is what was sampled. It prints the commands
-that do the same one by one.
+after on held-out questions, proves from the record that what was trained on is what was sampled, and writes a report. It prints
+the commands that do the same one by one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from searchparty.cli.audit_command import audit_and_print
 from searchparty.cli.console import make_console
 from searchparty.cli.interruption import run_until_interrupted
+from searchparty.cli.report_command import report_and_print
 from searchparty.cli.report_table import report_table
 from searchparty.cli.train_progress import TrainProgress
 from searchparty.config.load import load_recipe
@@ -67,7 +68,7 @@ def _command(text: str) -> None:
 
 
 def main() -> int:
-    """Prepare, train, compare, audit, and say what to do next. Returns 1 if the audit finds a violation."""
+    """Prepare, train, compare, audit, report, and say what to do next. Returns 1 if the audit finds a violation."""
     parser = argparse.ArgumentParser(prog="python -m searchparty.demo", description="Train a team of search agents.")
     parser.add_argument("--output", type=Path, default=Path("runs/demo"), metavar="RUN", help="run directory (runs/demo)")
     parser.add_argument("--recipe", type=Path, default=Path("recipes/world-demo.yaml"), metavar="FILE", help="training recipe")
@@ -93,6 +94,8 @@ def main() -> int:
         console.print(*verdict(rows), sep="\n", soft_wrap=True)
         _command(f"searchparty audit {options.output}")
         sound = audit_and_print(options.output)
+        _command(f"searchparty report {options.output}")
+        page = report_and_print([options.output])
     except UserError as error:
         print("\n".join(f"searchparty: error: {line}" for line in error.lines), file=sys.stderr)
         return 2
@@ -105,6 +108,7 @@ def main() -> int:
     console.print(draw_episode(max(episodes[:50], key=lambda episode: len(episode.agents))))
     console.print(
         f"\n{time.monotonic() - started:.0f} s. Next:\n"
+        f"the whole story        {page}\n"
         f"what each step did     {options.output}/metrics.jsonl\n"
         f"read an episode        searchparty show {last} --episode 1 --tokens\n"
         f'ask the trained team   searchparty ask "..." --team hierarchical --model run:{options.output}#student '

@@ -31,6 +31,8 @@ def test_the_demo_trains_both_stages_compares_them_with_their_base_and_audits_th
     assert "points of exact match against H-MAS base, 95 % interval" in done.stdout
     assert "No rule is broken" in done.stdout
     assert "wrote ▶" in done.stdout
+    assert "report: runs/demo-report/report.html" in done.stdout
+    assert "MultiAgent-OPD" in (tmp_path / "runs" / "demo-report" / "report.html").read_text()
     again = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path)
     assert again.returncode == 0, "a finished demo is shown again, not made again"
     assert "--resume" in again.stdout

@@ -72,6 +72,9 @@ MAY_IMPORT = {
     "learning": {"credit", "models", "episodes", "teams"},
     "evaluation": {"config", "questions", "retrieval", "models", "episodes", "teams", "world"},
     "training": {"config", "questions", "retrieval", "models", "episodes", "teams", "credit", "learning", "evaluation"},
+    "diagnosis": {"questions", "episodes", "teams", "evaluation", "training"},
+    "judging": {"questions", "models", "teams", "evaluation"},
+    "reporting": {"credit", "diagnosis", "episodes", "evaluation", "judging", "training"},
     "tiny": {"questions", "retrieval", "models", "episodes", "teams", "world", "credit", "learning", "evaluation"},
 }
 """Room to the rooms that it may import. `errors`, `files` and `http_calls` are open to all; `cli` and `demo` may import all."""

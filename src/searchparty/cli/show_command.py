@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from searchparty.config.recipe import EvalRecipe
     from searchparty.episodes.picture import DecodeToken
     from searchparty.episodes.types import Episode
-    from searchparty.evaluation.run_directory import RunDirectory
+    from searchparty.training.records import StepFiles
 
 EpisodeId = tuple[str, int]
 """Question key and sample."""
@@ -22,7 +23,11 @@ Row = tuple[str, str, int, str | None]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run_directory", type=Path, metavar="RUN")
+    parser.add_argument(
+        "run_directory", type=Path, metavar="RUN", help="an evaluation, or with --stage and --step a training run"
+    )
+    parser.add_argument("--stage", metavar="NAME", help="of a training run: the stage (needed if several were recorded)")
+    parser.add_argument("--step", type=int, metavar="N", help="of a training run: the step")
     parser.add_argument("--question", metavar="ID", help="the episodes of this question (id, or dataset/id)")
     parser.add_argument("--episode", type=int, metavar="N", help="the N-th episode of the run, or of the question")
     parser.add_argument("--tokens", action="store_true", help="list every token: id, text, log-probability")
@@ -36,7 +41,12 @@ def run(options: argparse.Namespace) -> int:
     from searchparty.episodes.picture import draw_episode
     from searchparty.errors import UserError
     from searchparty.evaluation.run_directory import RunDirectory
+    from searchparty.training.run_directory import TrainDirectory
 
+    if TrainDirectory(options.run_directory).is_run:
+        return _show_step(options)
+    if options.stage is not None or options.step is not None:
+        raise UserError(f"{options.run_directory}: is no training run; leave out --stage and --step")
     directory = RunDirectory(options.run_directory)
     recipe = directory.read_recipe()
     rows = directory.latest(_row)
@@ -45,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
     console = make_console()
     chosen = _choose(list(rows), options)
     if chosen is None:
-        console.print(_table(rows, directory, options.limit))
+        golds = {question.key: question.golden_answers for question in directory.read_questions()}
+        console.print(_table(rows, golds, options.limit))
         if len(rows) > options.limit:
             console.print(f"{len(rows) - options.limit} more: --limit {len(rows)}")
         console.print(f"read one: searchparty show {directory.path} --episode 1")
@@ -57,6 +68,46 @@ def run(options: argparse.Namespace) -> int:
         assert episode is not None
         console.print(draw_episode(episode, prompts=options.prompts, tokens=options.tokens, decode=decode))
     return 0
+
+
+def _show_step(options: argparse.Namespace) -> int:
+    """List or draw what a training step sampled. Token texts are not looked up: the policy's tokenizer may be a stage's."""
+    from searchparty.cli.console import make_console
+    from searchparty.episodes.picture import draw_episode
+    from searchparty.episodes.store import read_episodes
+    from searchparty.training.records import read_facts
+
+    files = _step_files(options)
+    episodes = {(episode.question_key, episode.sample): episode for episode in read_episodes(files.episodes)}
+    console = make_console()
+    chosen = _choose(list(episodes), options)
+    if chosen is None:
+        golds = read_facts(files.facts)["golden_answers"]
+        console.print(_table({key: _row(episode) for key, episode in episodes.items()}, golds, options.limit))
+        return 0
+    for key in chosen:
+        console.print(draw_episode(episodes[key], prompts=options.prompts, tokens=options.tokens))
+    return 0
+
+
+def _step_files(options: argparse.Namespace) -> StepFiles:
+    """The files of the step that the options name. Raises UserError with what there is."""
+    from searchparty.errors import UserError
+    from searchparty.training.records import StepFiles, recorded_steps
+    from searchparty.training.run_directory import TrainDirectory
+
+    directory = TrainDirectory(options.run_directory)
+    steps = {name: recorded_steps(directory.stage(name).episodes) for name in directory.read_recipe().stages}
+    steps = {name: numbers for name, numbers in steps.items() if numbers}
+    there = ", ".join(f"{name} (steps {numbers[0]} to {numbers[-1]})" for name, numbers in steps.items()) or "none"
+    stage = options.stage or (next(iter(steps)) if len(steps) == 1 else None)
+    if stage not in steps:
+        what = "give --stage" if stage is None else f"no episodes of a stage {stage}"
+        raise UserError(f"{directory.path}: {what}; recorded stages: {there}; evaluations: {directory.path / 'evaluations'}")
+    if options.step not in steps[stage]:
+        what = "give --step" if options.step is None else f"step {options.step} of {stage} was not recorded"
+        raise UserError(f"{directory.path}: {what}; recorded: {', '.join(map(str, steps[stage]))}")
+    return StepFiles(directory.stage(stage).episodes, options.step)
 
 
 def _row(episode: Episode) -> Row:
@@ -85,14 +136,13 @@ def _choose(keys: list[EpisodeId], options: argparse.Namespace) -> list[EpisodeI
     return keys if options.question is not None or len(keys) == 1 else None
 
 
-def _table(rows: dict[EpisodeId, Row], directory: RunDirectory, limit: int) -> Table:
+def _table(rows: dict[EpisodeId, Row], golds: Mapping[str, Sequence[str]], limit: int) -> Table:
     from rich.box import SIMPLE
     from rich.table import Table
     from rich.text import Text
 
     from searchparty.episodes.printable import printable
 
-    golds = {question.key: question.golden_answers for question in directory.read_questions()}
     table = Table(
         title=f"{len(rows)} episodes", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False, expand=True
     )

@@ -6,6 +6,7 @@ questions.jsonl        the questions asked, golden answers included
 episodes/eval.jsonl    one episode a line, appended as they end; of two with one question and sample the later counts
 scores.jsonl           scores and counts per episode, written again by each scoring
 summary.json           the run's numbers
+judge.json, judge.jsonl what a judge said of the answers, if one was asked
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ MAY_CHANGE_ON_RESUME = ("concurrency", "retriever", "model.timeout", "model.max_
 MUST_STAY = ("models", "chat", "prompts", "team", "retriever", "questions", "protocol")
 """Parts of the environment that a resumed run must find as they were. One that a server had not told is no difference."""
 
-OWN_NAMES = {"recipe.resolved.yaml", "environment.json", "questions.jsonl", "episodes", "scores.jsonl", "summary.json", ".lock"}
+OWN_NAMES = {
+    "recipe.resolved.yaml", "environment.json", "questions.jsonl", "episodes", "scores.jsonl", "summary.json", "judge.json",
+    "judge.jsonl", ".lock",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

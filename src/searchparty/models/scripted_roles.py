@@ -59,7 +59,10 @@ def answerer(latest: str) -> str:
 
 
 def judge(latest: str) -> str:
-    """Give a point for every name in the report, 10 at most."""
+    """An answer is right if it is one of the golden ones to the letter. A report gets a point for every name, 10 at most."""
+    if "Golden answers: " in latest:
+        golden = _line_after(latest, "Golden answers: ").split(" | ")
+        return f"<verdict>{'right' if _line_after(latest, 'Answer given: ') in golden else 'wrong'}</verdict>"
     return f"<score>{min(10, len(set(_NAME.findall(_line_after(latest, 'Report: ')))))}</score>"
 
 

@@ -1,0 +1,120 @@
+"""`searchparty diagnose`: where a run loses the evidence, how its roles behave, and when behaviour changed."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from searchparty.diagnosis.reading import EvaluationDiagnosis, StageDiagnosis
+    from searchparty.diagnosis.summary import Diagnosis
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run_directory", type=Path, metavar="RUN", help="directory of an evaluation or of a training run")
+    parser.add_argument(
+        "--false-alarms", type=float, default=0.01, metavar="P",
+        help="chance that a training stage in which nothing changes is said to have changed (default 0.01)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, diagnose and print."""
+    import orjson
+
+    from searchparty.cli.console import make_console
+    from searchparty.diagnosis.reading import TrainingDiagnosis, diagnose_run
+    from searchparty.errors import UserError
+
+    if not 0 < options.false_alarms < 1:
+        raise UserError(f"--false-alarms {options.false_alarms}: a chance between 0 and 1 is needed, such as 0.01")
+    found = diagnose_run(options.run_directory, false_alarms=options.false_alarms)
+    if options.json:
+        print(orjson.dumps(found).decode())
+        return 0
+    console = make_console()
+    if not isinstance(found, TrainingDiagnosis):
+        _print_evaluation(found.path, found, console)
+        console.print(f"read one: searchparty show {found.path} --question QUESTION")
+        return 0
+    for stage in found.stages:
+        _print_stage(stage, console)
+        console.print(
+            f"read one: searchparty show {found.path} --stage {stage.name} --step STEP --question QUESTION\n", soft_wrap=True
+        )
+    for name, evaluation in found.evaluations.items():
+        _print_evaluation(f"evaluation {name} ({evaluation.path})", evaluation, console)
+    return 0
+
+
+def _print_evaluation(title: str, evaluation: EvaluationDiagnosis, console: Console) -> None:
+    _print(title, evaluation.whole, console)
+    if evaluation.datasets:
+        console.print(_datasets(evaluation), "", sep="\n")
+
+
+def _print(title: str, diagnosis: Diagnosis, console: Console) -> None:
+    from searchparty.diagnosis.wording import examples_in_words, in_words
+    from searchparty.episodes.printable import printable
+
+    console.print(title, style="bold", soft_wrap=True)
+    console.print(*map(printable, in_words(diagnosis)), sep="\n", soft_wrap=True)
+    console.print(_roles(diagnosis))
+    if diagnosis.losses:
+        console.print("Episodes that show it, as question#sample:")
+        console.print(*map(printable, examples_in_words(diagnosis.losses)), sep="\n", soft_wrap=True)
+    console.print()
+
+
+def _print_stage(stage: StageDiagnosis, console: Console) -> None:
+    from searchparty.diagnosis.wording import alarms_in_words, course_in_words
+    from searchparty.episodes.printable import printable
+
+    if stage.late is not None:
+        first, last = stage.late_steps[0], stage.late_steps[-1]
+        _print(f"stage {stage.name}, its last recorded steps ({first} to {last})", stage.late, console)
+    else:
+        console.print(f"stage {stage.name}: no episodes were recorded", style="bold")
+    console.print("step by step:")
+    said = [*course_in_words(stage), *alarms_in_words(stage.alarms), *stage.notes]
+    console.print(*map(printable, said), sep="\n", soft_wrap=True)
+
+
+def _datasets(evaluation: EvaluationDiagnosis) -> Table:
+    from rich.table import Table
+
+    from searchparty.episodes.printable import printable
+    from searchparty.evaluation.table import LOOK
+
+    seen = [loss.interface for loss in evaluation.whole.losses]
+    table = Table(title="by dataset: shares of episodes in %", **LOOK)
+    for name in ("dataset", "episodes", "right", "no search", *(f"lost: {interface}" for interface in seen)):
+        table.add_column(name, justify="left" if name == "dataset" else "right")
+    for dataset, diagnosis in evaluation.datasets.items():
+        shares = {loss.interface: loss.share for loss in diagnosis.losses}
+        shown = [diagnosis.right, diagnosis.no_search, *(shares.get(interface, 0.0) for interface in seen)]
+        table.add_row(printable(dataset), str(diagnosis.episodes), *(f"{100 * share:.1f}" for share in shown))
+    return table
+
+
+def _roles(diagnosis: Diagnosis) -> Table:
+    from rich.table import Table
+
+    from searchparty.evaluation.table import LOOK
+
+    table = Table(title="roles: means per episode in which they acted", **LOOK)
+    for name in ("role", "episodes", "agents", "calls", "searches", "tokens in", "without history", "tokens out", "cut"):
+        table.add_column(name, justify="left" if name == "role" else "right", no_wrap=True)
+    for role, use in diagnosis.roles.items():
+        tokens = [use.input_tokens, use.unique_input_tokens, use.output_tokens]
+        shown = ["–" if count is None else f"{count:.0f}" for count in tokens]
+        table.add_row(
+            role, str(use.episodes), f"{use.agents:.2f}", f"{use.calls:.2f}", f"{use.searches:.2f}", *shown, f"{use.cut:.2f}"
+        )
+    return table

@@ -1,0 +1,102 @@
+"""The courses of a training stage: what was measured at each step, and when it changed.
+
+Reads lines of `metrics.jsonl`. What a line does not say at a step leaves a gap there and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from searchparty.diagnosis.change_points import FALSE_ALARMS, find_changes
+
+BEHAVIOUR = {
+    "no_search": "episodes without a search",
+    "searches": "searches per episode",
+    "answered": "episodes with a well-formed answer",
+    "exact_match": "exact match",
+    "output_tokens": "output tokens per episode",
+}
+"""Measures of all episodes of a step, and how they are called."""
+SHARES = ("no_search", "answered", "exact_match")
+LEARNING = {"entropy": "entropy", "approx_kl": "KL from the sampling policy", "clip_fraction": "share of clipped tokens"}
+"""Of each role's update."""
+LEAST_SHARE = 0.05
+"""A share that moved less is not worth telling."""
+LEAST_RELATIVE = 0.1
+"""Any other number must have moved by so much of the larger level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One number over the steps at which it was measured."""
+
+    kind: str
+    """`step` for training, `development` for evaluations in between."""
+    name: str
+    is_share: bool
+    steps: list[int]
+    values: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviourChange:
+    """One change, in steps."""
+
+    kind: str
+    name: str
+    is_share: bool
+    after_step: int
+    """The last step that still was at the old level..."""
+    by_step: int
+    """...and the first at the new one."""
+    before: float
+    after: float
+    p: float
+
+
+def series_of(lines: Iterable[Mapping[str, Any]]) -> list[Series]:
+    """The series of one stage's lines, in the order in which their names first occur."""
+    found: dict[tuple[str, str], Series] = {}
+    for line in lines:
+        kind, step = str(line["kind"]), int(line["step"])
+        for name, is_share, value in _numbers(line):
+            series = found.setdefault((kind, name), Series(kind, name, is_share, [], []))
+            series.steps.append(step)
+            series.values.append(value)
+    return list(found.values())
+
+
+def changes_of(series: Sequence[Series], *, false_alarms: float = FALSE_ALARMS) -> list[BehaviourChange]:
+    """When behaviour changed, in the order of steps. The chance of a false alarm is for all series together (Bonferroni)."""
+    changes = []
+    for one in series:
+        for change in find_changes(one.values, false_alarms=false_alarms / len(series)):
+            if _is_worth_telling(one, change.before, change.after):
+                between = (one.steps[change.first], one.steps[change.last])
+                changes.append(
+                    BehaviourChange(one.kind, one.name, one.is_share, *between, change.before, change.after, change.p)
+                )
+    return sorted(changes, key=lambda change: (change.by_step, change.p))
+
+
+def _is_worth_telling(series: Series, before: float, after: float) -> bool:
+    if series.is_share:
+        return abs(after - before) >= LEAST_SHARE
+    return abs(after - before) >= LEAST_RELATIVE * max(abs(before), abs(after))
+
+
+def _numbers(line: Mapping[str, Any]) -> Iterable[tuple[str, bool, float]]:
+    everything = line.get("datasets", {}).get("all", {})
+    for key, name in BEHAVIOUR.items():
+        if isinstance(everything.get(key), int | float):
+            yield name, key in SHARES, float(everything[key])
+    for name, share in line.get("watched", {}).items():
+        if name not in BEHAVIOUR.values():
+            yield str(name), True, float(share)
+    for role, numbers in line.get("roles", {}).items():
+        update = numbers.get("update") or {}
+        for key, name in LEARNING.items():
+            if isinstance(update.get(key), int | float):
+                yield f"{name} of {role}", key == "clip_fraction", float(update[key])

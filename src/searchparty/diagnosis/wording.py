@@ -1,0 +1,147 @@
+"""A diagnosis in plain words. Formats what was found; computes nothing and judges nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from searchparty.diagnosis.evidence import Interface
+from searchparty.diagnosis.reading import StageDiagnosis
+from searchparty.diagnosis.series import BehaviourChange
+from searchparty.diagnosis.summary import Diagnosis, Loss
+
+SHOWN_PLANS = 6
+SHOWN_ALARMS = 5
+MEANINGS = {
+    Interface.SERVICE: "a model, the retriever or the team's code failed, which says nothing about the roles",
+    Interface.FORMAT: "the episode ended without a well-formed answer: a turn in the wrong form, or a limit",
+    Interface.NO_SEARCH: "an answer was given although nobody had searched",
+    Interface.RETRIEVAL: "searches did not find what the answer rests on",
+    Interface.REPORT: "the evidence was found, and no report holds it",
+    Interface.SELECTION: "a report holds the evidence, and the Answerer did not get all of it",
+    Interface.ANSWER: "the Answerer had the evidence, and answered something else",
+    Interface.UNKNOWN: "the question names no passages, and its answer is none that can be looked for",
+}
+
+
+def in_words(diagnosis: Diagnosis) -> list[str]:
+    """The main findings, one sentence a line."""
+    lines = [
+        f"{_counted(diagnosis.episodes)}, {diagnosis.questions} different questions, {_percent(diagnosis.right)} right.",
+        *map(_loss, diagnosis.losses),
+    ]
+    if diagnosis.losses:
+        lines[1] = f"Fails most at {lines[1]}"
+    endings = ", ".join(f"{reason} {count}" for reason, count in diagnosis.stop_reasons.items())
+    lines += [
+        f"Endings: {endings}.",
+        *_way(diagnosis),
+        *_searching(diagnosis),
+        *_formats(diagnosis),
+        *_plans(diagnosis),
+        *_groups(diagnosis),
+    ]
+    return lines
+
+
+def course_in_words(stage: StageDiagnosis) -> list[str]:
+    """How a training stage went: its changes, or why none is shown."""
+    if stage.changes:
+        return list(map(change_in_words, stage.changes))
+    longest = max((len(series.values) for series in stage.series), default=0)
+    if longest < stage.fewest_steps:
+        return [f"{longest} steps are too few to tell whether behaviour changed: {stage.fewest_steps} are needed."]
+    return [f"No change of behaviour is shown over {longest} steps."]
+
+
+def change_in_words(change: BehaviourChange) -> str:
+    """One change of a training stage as a sentence."""
+    where = "" if change.kind == "step" else " of the development questions"
+    verb = "rose" if change.after > change.before else "fell"
+    shown = [_percent(level) if change.is_share else f"{level:.4g}" for level in (change.before, change.after)]
+    return (
+        f"{change.name}{where} {verb} from {shown[0]} to {shown[1]} between steps {change.after_step} and {change.by_step} "
+        f"(p {_p(change.p)})"
+    )
+
+
+def examples_in_words(losses: Iterable[Loss]) -> list[str]:
+    """The episodes that show each loss, one line for each interface."""
+    return [f"{loss.interface}: {', '.join(loss.examples)}" for loss in losses]
+
+
+def alarms_in_words(alarms: Sequence[str]) -> list[str]:
+    """The first alarms of a training, and how many more there were."""
+    more = [f"{len(alarms) - SHOWN_ALARMS} more alarms: see metrics.jsonl"] if len(alarms) > SHOWN_ALARMS else []
+    return [*(f"Alarm at {alarm}" for alarm in alarms[:SHOWN_ALARMS]), *more]
+
+
+def _loss(loss: Loss) -> str:
+    interval = f"[{100 * loss.low:.1f}, {100 * loss.high:.1f}]"
+    return f"{loss.interface}: {_counted(loss.episodes)}, {_percent(loss.share)} {interval}: {MEANINGS[loss.interface]}."
+
+
+def _way(diagnosis: Diagnosis) -> list[str]:
+    way = diagnosis.evidence
+    if way is None:
+        return ["No question names its passages, so evidence was followed by golden answers alone."]
+    stages = [("found", way.found), ("in a report", way.reported), ("in a selected report", way.selected)]
+    shown = [f"{name} {_percent(share)}" for name, share in stages if share is not None]
+    return [f"Golden passages: {', '.join(shown)}; right answers {_percent(way.answered)}."]
+
+
+def _searching(diagnosis: Diagnosis) -> list[str]:
+    line = (
+        f"Searches per episode {diagnosis.searches:.2f}; episodes without any {_percent(diagnosis.no_search)}; repeated "
+        f"{_percent(diagnosis.repeated_searches)}, empty {_percent(diagnosis.empty_searches)} of all searches."
+    )
+    lines = [line]
+    if diagnosis.reports_used is not None:
+        rounds = "" if diagnosis.rounds is None else f" Assignments per episode {diagnosis.rounds:.2f}."
+        lines.append(f"Reports that reached the Answerer: {_percent(diagnosis.reports_used)}.{rounds}")
+    return lines
+
+
+def _formats(diagnosis: Diagnosis) -> list[str]:
+    lines = []
+    for role, use in diagnosis.roles.items():
+        if use.format_failures:
+            kinds = ", ".join(f"{kind} {count}" for kind, count in use.format_failures.items())
+            lines.append(f"Turns in the wrong form, {role}: {kinds}.")
+    return lines
+
+
+def _plans(diagnosis: Diagnosis) -> list[str]:
+    if not diagnosis.workflows:
+        return []
+    plans = ", ".join(f"{workflow} ({count})" for workflow, count in list(diagnosis.workflows.items())[:SHOWN_PLANS])
+    more = f"; {len(diagnosis.workflows) - SHOWN_PLANS} more" if len(diagnosis.workflows) > SHOWN_PLANS else ""
+    lines = [f"Workflows: {plans}{more}."]
+    for executor, problems in diagnosis.executor_problems.items():
+        kinds = ", ".join(f"{kind} {count}" for kind, count in problems.items())
+        lines.append(f"Nothing usable came from {executor}: {kinds}.")
+    return lines
+
+
+def _groups(diagnosis: Diagnosis) -> list[str]:
+    lines = []
+    for name, groups in (
+        ("attempts at one question", diagnosis.episode_groups),
+        ("candidates of one answer call", diagnosis.candidate_groups),
+    ):
+        if groups.all_right + groups.all_wrong + groups.mixed:
+            lines.append(f"Groups of {name}: {groups.all_right} all right, {groups.all_wrong} all wrong, {groups.mixed} mixed.")
+    if lines:
+        lines.append(f"Different answers of a question: {diagnosis.distinct_answers:.2f}.")
+    return lines
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def _counted(episodes: int) -> str:
+    return "1 episode" if episodes == 1 else f"{episodes} episodes"

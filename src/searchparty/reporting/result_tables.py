@@ -1,0 +1,128 @@
+"""Tables of results: every system beside the others, per dataset, and against the first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from searchparty.errors import UserError
+from searchparty.evaluation.comparison import compare, differences_of_setting, read_run
+from searchparty.judging.run import read_judgement
+from searchparty.reporting.document import Cell, Number, Section, Table
+from searchparty.reporting.systems import System
+
+MACRO = "macro"
+POOLS = ("macro", "micro")
+
+
+def results_section(systems: Sequence[System]) -> Section:
+    """Quality, behaviour and cost of every system; differences to the first where they may be compared."""
+    tables = [_overview(systems), _costs(systems), *_datasets(systems)]
+    sentences = [f"{system.title}: {line}" for system in systems for line in _cautions(system)]
+    if len(systems) > 1:
+        try:
+            runs = [read_run(system.path, "exact_match") for system in systems]
+            sentences += differences_of_setting(runs)
+            tables.insert(1, _differences(systems, compare(runs)))
+        except UserError as error:
+            sentences += ["The systems are not compared, since they did not answer the same questions.", *error.lines[:-1]]
+    return Section("Results", sentences, [*tables, *_judged(systems)])
+
+
+def rate(value: Mapping[str, Any]) -> Number:
+    """A rate of a summary in per cent, with its interval."""
+    return Number(value["value"], 1, 100, value["low"], value["high"])
+
+
+def _overview(systems: Sequence[System]) -> Table:
+    k = "/".join(str(count) for count in sorted({system.samples for system in systems}))
+    columns = ("system", "questions", f"EM avg@{k}", f"pass@{k}", f"all-{k}", "F1", "answered", "no search")
+    rows: list[list[Cell]] = []
+    for system in systems:
+        quality, behaviour = system.summary["quality"][MACRO], system.summary["behaviour"]["all"]
+        rows.append([
+            system.title,
+            Number(quality["questions"], 0),
+            *(rate(quality[key]) for key in ("exact_match", "pass_at_k", "all_k_right", "f1")),
+            Number(behaviour["answered"], 1, 100),
+            Number(behaviour["no_search"], 1, 100),
+        ])  # fmt: skip
+    notes = ["In %; macro over datasets, [95 % interval by drawing questions again]. Every question asked counts."]
+    return Table("results", "Quality", columns, rows, notes)
+
+
+def _costs(systems: Sequence[System]) -> Table:
+    columns = ("system", "searches", "empty searches", "steps", "tokens in", "without repeated history", "tokens out", "failed")
+    rows: list[list[Cell]] = []
+    for system in systems:
+        of = system.summary["behaviour"]["all"]
+        tokens = [Number(of[key], 0) for key in ("input_tokens", "unique_input_tokens", "output_tokens")]
+        acts = [Number(of[key], 2) for key in ("searches", "empty_searches", "steps")]
+        rows.append([system.title, *acts, *tokens, Number(of["service_failures"], 0)])
+    notes = ["Per episode; failed: episodes that a failing service ended, which count as wrong."]
+    return Table("cost", "What it took", columns, rows, notes)
+
+
+def _datasets(systems: Sequence[System]) -> list[Table]:
+    names = list(dict.fromkeys(name for system in systems for name in system.summary["behaviour"] if name != "all"))
+    if len(names) < 2:
+        return []
+    rows: list[list[Cell]] = []
+    for system in systems:
+        quality = system.summary["quality"]
+        rows.append(
+            [system.title, *(rate(quality[name]["exact_match"]) if name in quality else Number(None) for name in names)]
+        )
+    return [Table("datasets", "Exact match by dataset", ("system", *names), rows, ["In %, [95 %]."])]
+
+
+def _judged(systems: Sequence[System]) -> list[Table]:
+    """What judges said, where any was asked; no share from a judge that called a canary right."""
+    found = [(system, judgement) for system in systems if (judgement := read_judgement(system.path)) is not None]
+    if not found:
+        return []
+    columns = ("system", "judge", "prompt", "right for the judge", "exact match", "agree", "kappa", "canaries", "unusable")
+    rows: list[list[Cell]] = []
+    for system, said in found:
+        right = Number(None) if said.failed_canaries else Number(said.right, 1, 100, said.low, said.high)
+        rows.append([
+            system.title, said.model, f"{said.prompt} ({said.prompt_digest})", right, Number(said.exact_match, 1, 100),
+            Number(said.agreement.share, 1, 100), Number(said.agreement.kappa, 2), Number(said.failed_canaries, 0),
+            Number(len(said.unusable), 0),
+        ])  # fmt: skip
+    notes = [
+        "Secondary: exact match is the score. Canaries: wrong answers that the judge did not call wrong; with any, its "
+        "share is not shown."
+    ]
+    return [Table("judge", "A judge beside the score", columns, rows, notes)]
+
+
+def _differences(systems: Sequence[System], compared: Sequence[Any]) -> Table:
+    columns = ("system", "difference", "wins", "ties", "losses", "p", "p by Holm", "detectable")
+    rows: list[list[Cell]] = []
+    for system, row in zip(systems[1:], compared[1:], strict=True):
+        gap = row.differences[MACRO]
+        rows.append([
+            system.title,
+            Number(gap.value, 1, 100, gap.low, gap.high, signed=True),
+            *(Number(count, 0) for count in (row.wins, row.ties, row.losses)),
+            *(Number(p, 4) for p in (row.p, row.adjusted_p)),
+            Number(row.detectable, 1, 100),
+        ])  # fmt: skip
+    notes = [
+        f"Exact match less that of {systems[0].title}, in points, macro, paired by question [95 %]. The first row is the "
+        "primary comparison, whose p is not corrected. Detectable: what these questions would have shown four times in five."
+    ]
+    return Table("differences", f"Against {systems[0].title}", columns, rows, notes)
+
+
+def _cautions(system: System) -> list[str]:
+    """What a reader must know before believing the numbers."""
+    of, lines = system.summary["behaviour"]["all"], []
+    if of["service_failures"]:
+        lines.append(f"{of['service_failures']} episodes were ended by a failing service and count as wrong; resume the run.")
+    if of["unscorable"]:
+        lines.append(f"{of['unscorable']} episodes have golden answers that normalise to nothing; they score 0.")
+    if system.not_token_exact:
+        lines.append("a model exchanged text only, so tokens without repeated history are not known.")
+    return lines

@@ -1,0 +1,142 @@
+"""From facts to a diagnosis: what is counted, over what, and what None means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from playing import PARIS, FixedRetriever, good_lines, play_lines
+from searchparty.cli.main import main
+from searchparty.config.recipe import EvalRecipe
+from searchparty.diagnosis.evidence import Interface
+from searchparty.diagnosis.facts import EpisodeFacts, facts_of
+from searchparty.diagnosis.reading import EvaluationDiagnosis, diagnose_run
+from searchparty.diagnosis.summary import Groups, diagnose
+from searchparty.diagnosis.wording import in_words
+from searchparty.episodes.store import EpisodeWriter
+from searchparty.episodes.types import ExecutorUse, PlannerTurn
+from searchparty.errors import UserError
+from searchparty.evaluation.run_directory import RunDirectory
+from searchparty.evaluation.scorers import SCORERS
+from searchparty.questions import write_questions
+from searchparty.teams.baselines import Direct
+from searchparty.teams.chained import Chained
+from searchparty.teams.hierarchical import Hierarchical
+from searchparty.teams.team import Team
+
+LYON, PARIS_SAID = "<answer>Lyon</answer>", "<answer>Paris</answer>"
+TITLED = replace(PARIS, supporting_titles=("Title 1",))
+
+
+def told(key: str, sample: int, answers: list[str], team: Team | None = None, **lines: list[str]) -> EpisodeFacts:
+    question = replace(TITLED, id=key)
+    played = play_lines(team or Chained(candidates=len(answers)), good_lines(answerer=[answers], **lines), question=question)
+    played.sample = sample
+    return facts_of(played, question, SCORERS["squad"])
+
+
+def test_groups_are_of_attempts_at_a_question_and_of_candidates_of_a_call() -> None:
+    facts = [
+        told("a", 0, [PARIS_SAID, LYON]), told("a", 1, [LYON, LYON]),
+        told("b", 0, [LYON, PARIS_SAID]), told("b", 1, [LYON, LYON]),
+        told("c", 0, [PARIS_SAID, PARIS_SAID]),
+    ]  # fmt: skip
+    found = diagnose(facts)
+    assert found.episode_groups == Groups(all_right=0, all_wrong=1, mixed=1, single=1)
+    assert found.candidate_groups == Groups(all_right=1, all_wrong=2, mixed=2, single=0)
+    assert found.distinct_answers == pytest.approx((2 + 2 + 1) / 3)
+    assert found.right == pytest.approx(2 / 5)
+
+
+def test_losses_have_intervals_and_name_episodes_of_different_questions() -> None:
+    facts = [told(key, sample, [LYON]) for key in "abcdefgh" for sample in range(2)] + [told("z", 0, [PARIS_SAID])]
+    (loss,) = diagnose(facts).losses
+    assert loss.interface is Interface.ANSWER
+    assert (loss.episodes, loss.share) == (16, 16 / 17)
+    assert loss.low <= loss.share <= loss.high
+    assert loss.examples == [f"nq/{key}#0" for key in "abcde"]
+
+
+def test_a_team_without_leader_or_reports_has_none_of_their_numbers() -> None:
+    chained, direct = diagnose([told("a", 0, [LYON])]), diagnose([told("a", 0, [LYON], Direct())])
+    assert chained.rounds is None and chained.reports_used == 1.0
+    assert direct.reports is None and direct.reports_used is None
+    assert direct.evidence is not None and direct.evidence.reported is None
+
+
+def test_a_model_that_does_not_say_its_tokens_used_no_known_number() -> None:
+    episode = play_lines(Chained(), good_lines(), exchanges_ids=False)
+    episode.agents[0].calls[0].prompt_tokens = None
+    roles = diagnose([facts_of(episode, PARIS, SCORERS["squad"])]).roles
+    assert roles["searcher"].input_tokens is None and roles["searcher"].unique_input_tokens is None
+    assert roles["searcher"].characters > 0
+
+
+def test_reports_that_reach_the_answerer_are_a_share_of_those_written() -> None:
+    lines = {"leader": ["<task>A?</task><task>B?</task>", "<select>2</select>"]}
+    found = diagnose([told("a", 0, [LYON], Hierarchical(), **lines)])
+    assert (found.reports, found.reports_used, found.rounds) == (2, 0.5, 1)
+
+
+def test_nothing_found_is_an_empty_search_and_words_are_found_for_everything() -> None:
+    played = play_lines(Chained(), good_lines(answerer=["Paris"]), FixedRetriever(()), question=TITLED)
+    found = diagnose([facts_of(played, TITLED, SCORERS["squad"])])
+    assert found.empty_searches == 1.0
+    said = "\n".join(in_words(found))
+    assert "Fails most at format: 1 episode" in said
+    assert "answerer: no_tag 1" in said
+    assert "Golden passages: found 0.0 %" in said
+
+
+def test_no_episode_is_refused() -> None:
+    with pytest.raises(ValueError):
+        diagnose([])
+
+
+@pytest.fixture
+def evaluation(tmp_path: Path) -> RunDirectory:
+    run, questions = RunDirectory(tmp_path / "run"), [replace(TITLED, id="a"), replace(TITLED, id="b", dataset="other")]
+    write_questions(tmp_path / "questions.jsonl", questions)
+    recipe = {"team": "chained", "model": "scripted:default", "questions": tmp_path / "questions.jsonl", "index": "none"}
+    run.begin(EvalRecipe.model_validate(recipe), questions, {"questions": {}})
+    with EpisodeWriter(run.episodes_file) as writer:
+        for answer, question in ((LYON, questions[0]), (PARIS_SAID, questions[0]), (LYON, questions[1])):
+            writer.write(play_lines(Chained(), good_lines(answerer=[answer]), question=question))
+    return run
+
+
+def test_of_two_attempts_at_an_episode_the_later_counts_and_datasets_are_apart(evaluation: RunDirectory) -> None:
+    found = diagnose_run(evaluation.path)
+    assert isinstance(found, EvaluationDiagnosis)
+    assert (found.whole.episodes, found.whole.right) == (2, 0.5)
+    assert {name: one.right for name, one in found.datasets.items()} == {"nq": 1.0, "other": 0.0}
+
+
+def test_the_command_names_the_episodes_that_show_it(evaluation: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", str(evaluation.path)]) == 0
+    said = capsys.readouterr().out
+    assert "answer: other/b#0" in said
+    assert [line.split() for line in said.splitlines() if line.startswith("other ")] == [["other", "1", "0.0", "0.0", "100.0"]]
+    assert f"searchparty show {evaluation.path}" in said
+
+
+def test_a_run_without_episodes_is_refused_in_a_line(evaluation: RunDirectory) -> None:
+    evaluation.episodes_file.unlink()
+    with pytest.raises(UserError, match="no episode was recorded yet"):
+        diagnose_run(evaluation.path)
+
+
+def test_plans_of_a_planner_are_counted_with_the_executors_that_gave_nothing() -> None:
+    def planned(*turns: PlannerTurn) -> EpisodeFacts:
+        episode = play_lines(Direct(), good_lines())
+        episode.planner_turns = list(turns)
+        return facts_of(episode, PARIS, SCORERS["squad"])
+
+    good = PlannerTurn(None, "?", ["RA", "AG"], uses=[ExecutorUse("RA", None), ExecutorUse("AG", None, "no_answer")])
+    found = diagnose([planned(good, good), planned(PlannerTurn(None, "?", [], broken_rule="empty"))])
+    assert found.workflows == {"RA, AG": 2, "broken: empty": 1}
+    assert found.executor_problems == {"AG": {"no_answer": 2}}
+    said = "\n".join(in_words(found))
+    assert "Workflows: RA, AG (2), broken: empty (1)." in said and "Nothing usable came from AG: no_answer 2." in said
