@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from searchparty.cli.progress_bar import progress_bar
 from searchparty.errors import UserError
 
 if TYPE_CHECKING:
     from searchparty.retrieval.bm25 import BM25Index
-    from searchparty.retrieval.building import Progress
     from searchparty.retrieval.dense.index import DenseIndex
     from searchparty.retrieval.manifest import Manifest
 
@@ -84,7 +81,7 @@ def _build(args: argparse.Namespace) -> int:
                 f"--{next(iter(options)).replace('_', '-')} means nothing for an index of the kind {args.kind}; remove it"
             )
     started = time.perf_counter()
-    with _progress_bar() as progress:
+    with progress_bar() as progress:
         common = {"format": args.format, "overwrite": args.overwrite, "progress": progress}
         index = (_build_dense if args.kind == "dense" else _build_bm25)(args.corpus, args.output, given[args.kind], common)
     seconds = time.perf_counter() - started
@@ -143,21 +140,6 @@ def _description(folder: Path, manifest: Manifest) -> str:
     }
     width = max(map(len, rows))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Progress]:
-    """A bar on standard error if that is a terminal, and silence otherwise."""
-    if not sys.stderr.isatty():
-        yield lambda stage, done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-        yield lambda stage, done, total: bar.update(task, description=stage, completed=done, total=total)
 
 
 def _megabytes(size: int) -> str:
