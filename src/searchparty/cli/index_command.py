@@ -1,13 +1,15 @@
-"""`searchparty index build` and `searchparty index info`."""
+"""`searchparty index build`, `index info` and `index evaluate`."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from searchparty.cli.numbers import positive
 from searchparty.cli.progress_bar import progress_bar
 from searchparty.errors import UserError
 
@@ -60,10 +62,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     info.add_argument("index", type=Path, metavar="DIR", help="folder of the index")
     info.add_argument("--json", action="store_true", help="print the manifest as JSON")
 
+    evaluate = actions.add_parser(
+        "evaluate", help="how much of what questions need a retriever finds", description="Score a retriever with questions."
+    )
+    evaluate.add_argument(
+        "index", metavar="INDEX", help="folder of an index, address of a retrieval server, or FILE.yaml of a retriever"
+    )
+    evaluate.add_argument("questions", type=Path, metavar="QUESTIONS", help="file of questions with golden answers")
+    evaluate.add_argument(
+        "-k",
+        type=_cutoffs,
+        default=[1, 3, 10, 20],
+        metavar="K,K,...",
+        help="how many of the best hits count (default: 1,3,10,20)",
+    )
+    evaluate.add_argument("--limit", type=positive, metavar="N", help="the first N questions only")
+    evaluate.add_argument("--json", action="store_true", help="print the numbers as JSON")
+
 
 def run(args: argparse.Namespace) -> int:
     """Run the chosen action."""
-    return _build(args) if args.action == "build" else _info(args)
+    return {"build": _build, "info": _info, "evaluate": _evaluate}[args.action](args)
+
+
+def _cutoffs(text: str) -> list[int]:
+    return sorted({positive(part) for part in text.split(",")})
 
 
 _ENCODER = ("model", "profile", "query_prefix", "passage_prefix", "device")
@@ -140,6 +163,31 @@ def _description(folder: Path, manifest: Manifest) -> str:
     }
     width = max(map(len, rows))
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows.items())
+
+
+def _evaluate(args: argparse.Namespace) -> int:
+    from searchparty.evaluation.retrieval_scores import estimate_scores, score_retriever
+    from searchparty.evaluation.retrievers import open_choice
+    from searchparty.questions.reading import load_questions
+
+    questions = load_questions(args.questions, limit=args.limit).questions
+    retriever = open_choice(args.index)
+    with progress_bar() as progress:
+        scores = score_retriever(retriever, questions, args.k, progress)
+    estimates = estimate_scores(scores)
+    if args.json:
+        numbers = {measure: {name: asdict(one) for name, one in found.items()} for measure, found in estimates.items()}
+        print(json.dumps({"retriever": retriever.identity, "questions": str(args.questions), "measures": numbers}, indent=2))
+        return 0
+    datasets = {name: None for column in scores.values() for name in column}
+    columns = [*datasets, *(["macro"] if len(datasets) > 1 else [])]
+    print(f"{retriever.identity}\n{len(questions):,} questions; in %, [95 % interval over questions], number of questions\n")
+    print("\n".join(f"| {' | '.join(cells)} |" for cells in [["measure", *columns], ["---"] * (len(columns) + 1)]))
+    for measure, found in estimates.items():
+        counts = {name: f" ({len(values):,})" for name, values in scores[measure].items()}
+        cells = [found[name].text(100, 1) + counts.get(name, "") if name in found else "–" for name in columns]
+        print(f"| {measure} | {' | '.join(cells)} |")
+    return 0
 
 
 def _megabytes(size: int) -> str:
