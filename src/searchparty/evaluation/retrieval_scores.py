@@ -59,7 +59,7 @@ def score_retriever(
         progress("searching", start + len(batch), len(questions))
     if not scores:
         raise UserError("none of the questions has golden answers to look for, or the ids of its supporting passages")
-    return scores
+    return dict(sorted(scores.items(), key=_in_order))
 
 
 def estimate_scores(scores: Scores) -> dict[str, dict[str, Estimate]]:
@@ -68,6 +68,11 @@ def estimate_scores(scores: Scores) -> dict[str, dict[str, Estimate]]:
         measure: estimate_rates({dataset: np.array(values, np.float64) for dataset, values in by_dataset.items()})
         for measure, by_dataset in scores.items()
     }
+
+
+def _in_order(column: tuple[str, dict[str, list[float]]]) -> tuple[str, int]:
+    name, _, cutoff = column[0].partition("@")
+    return name, int(cutoff)
 
 
 def _measures(question: Question, hits: Sequence[Hit], cutoffs: Sequence[int]) -> dict[str, float]:
