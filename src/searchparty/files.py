@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import json
 import os
 import zlib
@@ -105,3 +106,9 @@ def read_json(path: Path, check: Callable[[Any], T]) -> T:
             return check(json.load(stream))
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}: not in the expected form ({type(error).__name__}: {error})") from None
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -12,6 +12,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from searchparty.errors import UserError
 
+TOKEN_VARIABLE = "SEARCHPARTY_RETRIEVER_TOKEN"
+"""Environment variable with what a retrieval server, or a store, asks for."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts that are never reached through a proxy."""
 

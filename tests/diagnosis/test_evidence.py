@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from world_factories import play_all
 
 from playing import PARIS, FixedRetriever, good_lines, play_lines
-from searchparty.diagnosis.evidence import Interface, carries
+from searchparty.diagnosis.evidence import Interface, carries, journey_of, lost_at
 from searchparty.diagnosis.facts import EpisodeFacts, facts_of
 from searchparty.diagnosis.passages import SeenPassage, golden_passages, seen_passages
 from searchparty.diagnosis.words import names, words_of
-from searchparty.episodes.types import StopReason
+from searchparty.episodes.types import SpanKind, StopReason
 from searchparty.errors import Failure, FailureKind
 from searchparty.evaluation.scorers import SCORERS
 from searchparty.questions.types import Question
@@ -74,6 +74,26 @@ def test_an_expert_that_errs_at_one_interface_is_found_there(
 
 def test_an_answerer_that_had_the_evidence_and_says_something_else_loses_it() -> None:
     assert told(answerer=["<answer>Lyon</answer>"]).lost_at is Interface.ANSWER
+
+
+def test_evidence_that_was_found_and_not_shown_to_whoever_answers_is_lost_on_the_way() -> None:
+    episode = play_lines(Rag(), good_lines(answerer=["<answer>Lyon</answer>"]), question=TITLED)
+    journey = facts_of(episode, TITLED, SQUAD).journey
+    assert (journey.shown, lost_at(episode, journey)) == (True, Interface.ANSWER)
+    (answerer,) = [one for one in episode.agents if one.agent == episode.answering_agent]
+    answerer.spans[:] = [span for span in answerer.spans if span.kind is not SpanKind.OBSERVATION]
+    unseen = replace(journey, shown=False)
+    assert lost_at(episode, unseen) is Interface.SELECTION
+    assert journey_of(episode, TITLED, None).shown is False
+
+
+def test_a_passage_that_is_shown_again_with_its_text_has_it() -> None:
+    episode = play_lines(Rag(), good_lines(), question=TITLED)
+    (answerer,) = [one for one in episode.agents if one.agent == episode.answering_agent]
+    silent = replace(answerer, agent="silent.1", spans=[])
+    episode.agents.insert(0, silent)
+    episode.retrievals.insert(0, replace(episode.retrievals[0], agent="silent.1"))
+    assert all(passage.text for passage in seen_passages(episode))
 
 
 def test_a_leader_that_selects_nothing_loses_the_evidence_at_the_selection() -> None:

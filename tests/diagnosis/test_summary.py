@@ -59,6 +59,14 @@ def test_losses_have_intervals_and_name_episodes_of_different_questions() -> Non
     assert loss.examples == [f"nq/{key}#0" for key in "abcde"]
 
 
+def test_the_interval_of_a_share_of_episodes_is_around_it_where_questions_have_unequal_attempts() -> None:
+    facts = [told(key, sample, [LYON]) for key in "abcd" for sample in range(8)]
+    facts += [told(key, 0, [PARIS_SAID]) for key in "efghijklmnopqrstuvwx"]
+    (loss,) = diagnose(facts).losses
+    assert loss.share == 32 / 52
+    assert loss.low < loss.share < loss.high
+
+
 def test_a_team_without_leader_or_reports_has_none_of_their_numbers() -> None:
     chained, direct = diagnose([told("a", 0, [LYON])]), diagnose([told("a", 0, [LYON], Direct())])
     assert chained.rounds is None and chained.reports_used == 1.0

@@ -106,6 +106,20 @@ def test_what_cannot_be_compared_is_one_line(
     assert fault in capsys.readouterr().err
 
 
+def test_what_is_compared_first_is_what_the_protocol_of_the_first_run_says(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compared(capsys, str(runs / "a"), str(runs / "b"))["metric"] == "exact_match"
+    file = runs / "a" / "environment.json"
+    before = file.read_text()
+    protocol = {"name": "p", "version": 1, "document": {"metric": "f1"}, "departures": []}
+    try:
+        file.write_text(json.dumps({**json.loads(before), "protocol": protocol}))
+        assert compared(capsys, str(runs / "a"), str(runs / "b"), "--force")["metric"] == "f1"
+    finally:
+        file.write_text(before)
+
+
 def test_an_unfinished_run_is_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for file in (runs / "a").iterdir():
         if file.is_file() and file.name != "scores.jsonl":

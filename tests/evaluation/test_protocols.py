@@ -69,6 +69,19 @@ def test_what_a_shipped_protocol_names_exists(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("budgets", "fault"),
+    [
+        ("chained: {max_stpes: 4}", "budgets.chained: the team has no option max_stpes; it has .*max_steps"),
+        ("chaned: {max_steps: 4}", "chaned"),
+    ],
+)
+def test_a_budget_that_no_team_would_keep_is_refused(protocol_file: Path, budgets: str, fault: str) -> None:
+    protocol_file.write_text(SMALL.replace("chained: {max_steps: 4}", budgets))
+    with pytest.raises(UserError, match=fault):
+        load_protocol(str(protocol_file))
+
+
+@pytest.mark.parametrize(
     ("name", "sets", "questions"), [("multiagent-opd", 7, 5000), ("mao-arag", 7, 6125), ("search-r1", 7, 51713)]
 )
 def test_shipped_protocols_ask_as_many_questions_as_the_papers(name: str, sets: int, questions: int) -> None:
@@ -185,15 +198,17 @@ def test_every_result_names_its_protocol_questions_versions_and_decoding(
 
 
 def test_another_retriever_is_a_departure_and_none_at_all_is_not() -> None:
-    def departures(retriever: str | None, searches: bool = True) -> list[str] | None:
+    def departures(retriever: str | None, searches: bool = True) -> list[str]:
         described = describe_protocol("search-r1", retriever, searches=searches)
         assert described is not None
-        found: list[str] | None = described["departures"]
+        found: list[str] = described["departures"]
         return found
 
     assert departures("dense(model=intfloat/E5-base-v2)@0123") == [] == departures(None, searches=False)
     assert departures("bm25(b=0.75)@0123") == ["retriever: the protocol has e5, the run bm25(b=0.75)@0123"]
-    assert departures(None) is None
+    letters_of_a_hash = "bm25(b=0.75)@01e5b2"
+    assert departures(letters_of_a_hash) == [f"retriever: the protocol has e5, the run {letters_of_a_hash}"]
+    assert departures(None) == ["retriever: the protocol has e5, the run one without a name"]
 
 
 def test_results_of_two_protocols_are_not_compared_and_the_difference_is_printed(

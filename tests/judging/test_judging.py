@@ -144,6 +144,12 @@ def test_no_canary_is_ever_right_by_exact_match(pairs: list[tuple[str, str]], co
     assert birds == make_canaries(questions, SQUAD, count)
 
 
+def test_canaries_are_spread_over_all_questions() -> None:
+    questions = [Question(str(number), f"who is {number}?", (f"name{number}",), "nq") for number in range(19)]
+    asked = list(dict.fromkeys(int(bird.question.id) for bird in make_canaries(questions, SQUAD, 10)))
+    assert asked == [0, 1, 3, 5, 7, 9, 11, 13, 15, 17]
+
+
 def test_a_canary_that_is_right_by_chance_is_left_out() -> None:
     questions = [Question("1", "What is written here?", (ORDER,), "nq"), Question("2", "?", ("Rome",), "nq")]
     assert "order" not in {bird.kind for bird in make_canaries(questions, SQUAD, 1)}

@@ -233,3 +233,16 @@ def test_a_build_that_is_killed_goes_on(tmp_path: Path) -> None:
     encoder = HashingEncoder()
     assert len(DenseIndex.build(corpus, tmp_path / "index", encoder)) == 50
     assert sum(encoder.encoded) == 10 + 3
+
+
+def test_vectors_outlive_a_failure_after_the_last_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = HashingEncoder()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "searchparty.retrieval.dense.build.save_manifest", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full"))
+        )
+        with pytest.raises(UserError, match="disk full"):
+            build_dense(tmp_path, PASSAGES[:50], encoder)
+    encoder.encoded.clear()
+    build_dense(tmp_path, PASSAGES[:50], encoder)
+    assert sum(encoder.encoded) == 3

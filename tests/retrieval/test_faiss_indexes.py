@@ -206,3 +206,19 @@ def test_a_build_that_fails_at_its_faiss_index_does_not_encode_again(tmp_path: P
     encoder.encoded.clear()
     build_dense(tmp_path, PASSAGES[:50], encoder, search="sq8")
     assert sum(encoder.encoded) == 3
+
+
+def test_a_recall_that_is_not_reached_ends_the_build_and_keeps_the_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = HashingEncoder()
+    with monkeypatch.context() as patch:
+        patch.setattr("searchparty.retrieval.dense.recall.recall", lambda *_: 0.5)
+        with pytest.raises(UserError, match=r"hnsw: finds 0\.500 of the 10 best at its greatest effort, 0\.95 is asked for"):
+            build_dense(tmp_path, PASSAGES[:50], encoder, search="hnsw")
+    assert not (tmp_path / "index").exists()
+    encoder.encoded.clear()
+    exact = build_dense(tmp_path, PASSAGES[:50], encoder)
+    assert sum(encoder.encoded) == 3, "only the passages that are looked at when an index is opened"
+    assert "faiss.index" not in exact.manifest.files
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.jsonl", "index"]

@@ -174,5 +174,5 @@ def test_a_plan_opens_its_ranker(kind: str, cross_encoder: str, colbert: str, tm
     [hits] = retriever.search(["cat dogs fish"], 3)
     assert sorted(ids(hits)) == sorted(ids(expected)) == ["a", "b", "c"]
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert retriever.identity.startswith(f"one-per-title[reranked({kind}(")
-    assert ",candidates=7)[bm25(" in retriever.identity
+    assert retriever.identity.startswith(f"reranked({kind}(")
+    assert ",candidates=7)[one-per-title[bm25(" in retriever.identity

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the first is what the others are compared with")
-    parser.add_argument("--metric", default="exact_match", help="exact_match, f1 or f1_joined (default: exact_match)")
+    parser.add_argument(
+        "--metric", help="exact_match, f1 or f1_joined (default: what the first run's protocol compares first, or exact_match)"
+    )
     parser.add_argument(
         "--primary",
         type=Path,
@@ -37,27 +39,28 @@ def run(options: argparse.Namespace) -> int:
     from searchparty.cli.console import make_console
     from searchparty.episodes.printable import printable
     from searchparty.errors import UserError
-    from searchparty.evaluation.comparison import METRICS, compare, differences_of_setting, read_run
+    from searchparty.evaluation.comparison import METRICS, compare, differences_of_setting, read_run, usual_metric
 
-    if options.metric not in METRICS:
+    if options.metric is not None and options.metric not in METRICS:
         raise UserError(f"--metric {options.metric}: unknown; there are: {', '.join(METRICS)}")
     if len(options.runs) < 2:
         raise UserError("one run cannot be compared; name at least two")
     primary = options.primary or options.runs[1]
     if primary not in options.runs[1:]:
         raise UserError(f"--primary {primary}: is not among the runs that are compared with the first; name one of them")
-    runs = [read_run(path, options.metric) for path in options.runs]
+    metric = options.metric or usual_metric(options.runs[0])
+    runs = [read_run(path, metric) for path in options.runs]
     unequal = differences_of_setting(runs)
     if unequal and not options.force:
         raise UserError(*unequal, "so the runs measure different things; add --force to compare them all the same")
     rows = compare(runs, flips=options.flips, primary=options.runs.index(primary, 1))
     if options.json:
-        print(orjson.dumps({"metric": options.metric, "differs": unequal, "runs": [asdict(row) for row in rows]}).decode())
+        print(orjson.dumps({"metric": metric, "differs": unequal, "runs": [asdict(row) for row in rows]}).decode())
         return 0
     console = make_console()
     for line in unequal:
         console.print(Text(f"! {line}", style="yellow"))
-    console.print(_quality(rows, options.metric), "", _tests(rows), "", _costs(rows), sep="\n")
+    console.print(_quality(rows, metric), "", _tests(rows), "", _costs(rows), sep="\n")
     for row in rows[1:]:
         for key, before, after in row.flips:
             console.print(Text(f"{row.name}: {printable(key)}: {printable(before)} → {printable(after)}"))

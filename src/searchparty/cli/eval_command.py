@@ -57,8 +57,7 @@ def run(options: argparse.Namespace) -> int:
     protocol = environment["protocol"]
     if protocol is not None:
         print(f"protocol {protocol['name']}, version {protocol['version']}")
-        unknown = ["the retriever has not said what it is"]
-        for departure in unknown if protocol["departures"] is None else protocol["departures"]:
+        for departure in protocol["departures"]:
             print(f"may depart from it: {departure}", file=sys.stderr)
     print(f"run directory: {options.output}  (read it: searchparty show {options.output})")
     failed = summary.behaviour["all"].service_failures

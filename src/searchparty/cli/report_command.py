@@ -31,20 +31,16 @@ def report_and_print(
     runs: Sequence[Path], output: Path | None = None, title: str | None = None, deviations: Sequence[str] = ()
 ) -> Path:
     """Write the report of some runs and say where it is. Without matplotlib it has no plots, and says so. Returns the page."""
-    from searchparty.errors import UserError
+    from searchparty.errors import missing_package
+    from searchparty.reporting.plots import can_draw
     from searchparty.reporting.systems import gather
     from searchparty.reporting.writing import make_report, write_model_cards, write_report
 
     found = gather(runs)
     title = title or ", ".join(path.resolve().name for path in runs)
-    try:
-        document = make_report(found, title=title, deviations=deviations)
-    except UserError as error:
-        if not any("matplotlib" in line for line in error.lines):
-            raise
-        print(f"no plots: {error}", file=sys.stderr)
-        found.notes.append("Plots are missing, since matplotlib was not installed.")
-        document = make_report(found, title=title, deviations=deviations, plots=False)
+    if not can_draw():
+        print(f"no plots: {missing_package('matplotlib', 'plot', 'drawing plots')}", file=sys.stderr)
+    document = make_report(found, title=title, deviations=deviations, plots=can_draw())
     first = runs[0] if runs[0].name else runs[0].resolve()
     folder = output or first.with_name(f"{first.resolve().name}-report")
     page = write_report(document, folder)

@@ -82,9 +82,8 @@ def _describe_cache(path: Path) -> int:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from searchparty.http_calls import LOOPBACK
+    from searchparty.http_calls import LOOPBACK, TOKEN_VARIABLE
     from searchparty.retrieval.manifest import load_manifest
-    from searchparty.retrieval.opening import TOKEN_VARIABLE
     from searchparty.retrieval.serving import address_of, allow_many_connections, bind, bind_each
 
     if args.topk < 1:

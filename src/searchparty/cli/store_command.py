@@ -33,11 +33,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _fill(args: argparse.Namespace) -> int:
+    from searchparty.http_calls import TOKEN_VARIABLE
     from searchparty.retrieval.stores.filling import fill_store
-    from searchparty.retrieval.stores.opening import SECRET_VARIABLE, open_store
+    from searchparty.retrieval.stores.opening import open_store
 
     started = time.perf_counter()
-    store = open_store(args.address, token=os.environ.get(SECRET_VARIABLE))
+    store = open_store(args.address, token=os.environ.get(TOKEN_VARIABLE))
     try:
         with progress_bar() as progress:
             settings = {"format": args.format, "k1": args.k1, "b": args.b, "overwrite": args.overwrite}
@@ -49,9 +50,10 @@ def _fill(args: argparse.Namespace) -> int:
 
 
 def _info(address: str) -> int:
-    from searchparty.retrieval.stores.opening import SECRET_VARIABLE, open_store_retriever
+    from searchparty.http_calls import TOKEN_VARIABLE
+    from searchparty.retrieval.stores.opening import open_store_retriever
 
-    retriever = open_store_retriever(address, token=os.environ.get(SECRET_VARIABLE))
+    retriever = open_store_retriever(address, token=os.environ.get(TOKEN_VARIABLE))
     print(json.dumps({"identity": retriever.identity, **retriever.manifest.model_dump()}, indent=2))
     retriever.close()
     return 0

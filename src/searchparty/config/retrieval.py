@@ -1,4 +1,4 @@
-"""A retriever that is put together: one or several indexes or servers, fused, re-ranked, one passage a title.
+"""A retriever that is put together: one or several indexes or servers, fused, one passage a title, re-ranked.
 
 In a recipe it stands under `index`, or in a YAML file of its own that `index` names.
 """
@@ -48,7 +48,7 @@ def _source_from_text(value: Any) -> Any:
 
 
 class RetrieverPlan(Strict):
-    """From sources to hits: fuse, re-rank, keep one passage a title."""
+    """From sources to hits: fuse, keep one passage a title, re-rank."""
 
     sources: Annotated[list[Annotated[SourceSpec, BeforeValidator(_source_from_text)]], Field(min_length=1)]
     """Indexes and servers; a bare word is an index."""
@@ -58,7 +58,7 @@ class RetrieverPlan(Strict):
     """Hits taken from each of several sources."""
     rerank: RerankSpec | None = None
     one_per_title: bool = False
-    """Of the passages of one title, keep the best."""
+    """Of the passages of one title, keep the one that the sources rank first; a model re-ranks what is left."""
 
     @model_validator(mode="after")
     def _no_idle_key(self) -> RetrieverPlan:

@@ -1,7 +1,8 @@
 """The way of the evidence through a team, and at which interface a wrong episode lost it.
 
-found → in a report → in a selected report → in the answer. Of each wrong episode the furthest place is looked for that the
-evidence reached; the interface behind it is where it was lost. Three definitions, all about words and none about meaning:
+found → in a report → in a selected report, or shown to the Answerer → in the answer. Of each wrong episode the furthest place
+is looked for that the evidence reached; the interface behind it is where it was lost. Three definitions, all about words and
+none about meaning:
 
 1. A text *holds the evidence* if it names a golden answer. Where that says nothing, because the answer is yes or no or stands
    in the question, it must carry every golden passage.
@@ -24,7 +25,7 @@ from enum import StrEnum
 from searchparty.diagnosis.passages import SeenPassage, golden_passages, seen_passages
 from searchparty.diagnosis.reports import Reports
 from searchparty.diagnosis.words import content_words, names, words_of
-from searchparty.episodes.types import Episode, StopReason
+from searchparty.episodes.types import Episode, SpanKind, StopReason
 from searchparty.questions.types import Question
 
 _DISAMBIGUATION = re.compile(r"\s*\([^()]*\)\s*$")
@@ -44,8 +45,8 @@ class Interface(StrEnum):
     REPORT = "report"
     """It was found, and no report holds it."""
     SELECTION = "selection"
-    """Reports hold it, and not all of it was given to the Answerer: the selected ones do not hold it, or carry fewer golden
-    passages than all together."""
+    """It was there, and the Answerer did not get all of it: the selected reports do not hold it, or carry fewer golden passages
+    than all together; in a team without reports, what the Answerer was shown does not hold it."""
     ANSWER = "answer"
     """The Answerer had it, and answered something else."""
     UNKNOWN = "unknown"
@@ -65,6 +66,8 @@ class Journey:
     found: bool | None
     reported: bool | None
     selected: bool | None
+    shown: bool | None
+    """Whether what the answering agent observed holds the evidence; for teams without reports."""
 
 
 def journey_of(episode: Episode, question: Question, reports: Reports | None) -> Journey:
@@ -84,6 +87,7 @@ def journey_of(episode: Episode, question: Question, reports: Reports | None) ->
         found=found,
         reported=held[0] if held else None,
         selected=held[1] if held else None,
+        shown=_holds(_observed(episode), question, golden) if reports is None else None,
     )
 
 
@@ -97,7 +101,9 @@ def lost_at(episode: Episode, journey: Journey) -> Interface:
         return Interface.NO_SEARCH
     has_reports = journey.golden_reported is not None
     left_out = (journey.golden_selected or 0) < (journey.golden_reported or 0)
-    if (journey.selected and not left_out) or (journey.found and not has_reports):
+    if journey.found and not has_reports:
+        return Interface.SELECTION if journey.shown is False else Interface.ANSWER
+    if journey.selected and not left_out:
         return Interface.ANSWER
     if journey.reported:
         return Interface.SELECTION
@@ -129,6 +135,14 @@ def telling_answers(question: Question) -> list[str]:
         for answer in question.golden_answers
         if words_of(answer) and words_of(answer) not in (("yes",), ("no",)) and not names(question.text, answer)
     ]
+
+
+def _observed(episode: Episode) -> str:
+    """Everything that the answering agent was told and shown."""
+    if episode.answering_agent is None:
+        return ""
+    spans = episode.transcript(episode.answering_agent).spans
+    return "\n".join(span.text for span in spans if span.kind is SpanKind.OBSERVATION)
 
 
 def _holds(text: str, question: Question, golden: Sequence[SeenPassage | None]) -> bool | None:

@@ -18,7 +18,7 @@ _END = "\n\x1f\n"
 
 @dataclass(frozen=True, slots=True)
 class SeenPassage:
-    """One passage, as it was first shown."""
+    """One passage, as it was first shown with its text."""
 
     id: str
     title: str
@@ -32,8 +32,8 @@ def seen_passages(episode: Episode) -> list[SeenPassage]:
     for transcript in episode.agents:
         shown = _END.join(span.text for span in transcript.spans if span.kind is SpanKind.OBSERVATION)
         for passage in _shown_passages(shown, [one for one in episode.retrievals if one.agent == transcript.agent]):
-            if passage.text or passage.id not in found:
-                found.setdefault(passage.id, passage)
+            if passage.id not in found or (passage.text and not found[passage.id].text):
+                found[passage.id] = passage
     order = [hit.id for retrieval in episode.retrievals for hit in retrieval.hits]
     return [found[id] for id in dict.fromkeys(order)]
 

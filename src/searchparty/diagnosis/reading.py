@@ -115,11 +115,16 @@ def diagnose_training(path: Path, *, false_alarms: float = FALSE_ALARMS) -> Trai
     evaluations = {
         name: diagnose_evaluation(directory.evaluation(name))
         for name in directory.read_recipe().stages
-        if RunDirectory(directory.evaluation(name)).episodes_file.is_file()
+        if _has_episodes(directory.evaluation(name))
     }
     if not stages and not evaluations:
         raise UserError(f"{path}: no step and no evaluation was recorded yet; run or resume it first")
     return TrainingDiagnosis(str(path), stages, evaluations)
+
+
+def _has_episodes(path: Path) -> bool:
+    episodes = RunDirectory(path).episodes_file
+    return episodes.is_file() and episodes.stat().st_size > 0
 
 
 def diagnose_stages(path: Path, *, false_alarms: float = FALSE_ALARMS) -> list[StageDiagnosis]:
@@ -194,7 +199,7 @@ def _evidence_series(steps: list[StepDiagnosis]) -> list[Series]:
                 if share is not None:
                     numbers[f"golden passages {name}"] = share
         for name, value in numbers.items():
-            series = found.setdefault(name, Series("step", name, True, [], []))
+            series = found.setdefault(name, Series("step", name, "from recorded episodes, in %", [], []))
             series.steps.append(one.step)
             series.values.append(value)
     return list(found.values())

@@ -17,7 +17,6 @@ class Reports:
     """Number, from 1 in the order of creation of the Searchers, to text; those that gave none are left out."""
     selected: tuple[int, ...]
     """Numbers of those that the answering agent was given: chosen by a Leader, or all where nobody chooses."""
-    searchers: int
 
     @property
     def selected_text(self) -> str:
@@ -39,10 +38,10 @@ def reports_of(episode: Episode) -> Reports | None:
     contents = {number: last_action(searcher, "report") for number, searcher in enumerate(searchers, start=1)}
     written = {number: report for number, report in contents.items() if report is not None}
     if not leaders:
-        return Reports(written, tuple(written), len(searchers))
+        return Reports(written, tuple(written))
     chosen = last_action(leaders[0], "select") or ""
     numbers = dict.fromkeys(int(number) for number in re.findall(r"[0-9]{1,9}", chosen))
-    return Reports(written, tuple(number for number in numbers if number in written), len(searchers))
+    return Reports(written, tuple(number for number in numbers if number in written))
 
 
 def last_action(transcript: Transcript, tag: str) -> str | None:

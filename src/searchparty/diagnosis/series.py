@@ -11,17 +11,22 @@ from typing import Any
 
 from searchparty.diagnosis.change_points import FALSE_ALARMS, find_changes
 
+EPISODES = "episodes in %"
 BEHAVIOUR = {
-    "no_search": "episodes without a search",
-    "searches": "searches per episode",
-    "answered": "episodes with a well-formed answer",
-    "exact_match": "exact match",
-    "output_tokens": "output tokens per episode",
+    "no_search": ("episodes without a search", EPISODES),
+    "searches": ("searches per episode", "searches per episode"),
+    "answered": ("episodes with a well-formed answer", EPISODES),
+    "exact_match": ("exact match", EPISODES),
+    "output_tokens": ("output tokens per episode", "tokens per episode"),
 }
-"""Measures of all episodes of a step, and how they are called."""
-SHARES = ("no_search", "answered", "exact_match")
-LEARNING = {"entropy": "entropy", "approx_kl": "KL from the sampling policy", "clip_fraction": "share of clipped tokens"}
+"""Measures of all episodes of a step: how they are called, and their unit."""
+LEARNING = {
+    "entropy": ("entropy", "nats a token"),
+    "approx_kl": ("KL from the sampling policy", "nats a token"),
+    "clip_fraction": ("share of clipped tokens", "tokens in %"),
+}
 """Of each role's update."""
+WATCHED = "watched by the alarms, in %"
 LEAST_SHARE = 0.05
 """A share that moved less is not worth telling."""
 LEAST_RELATIVE = 0.1
@@ -35,9 +40,15 @@ class Series:
     kind: str
     """`step` for training, `development` for evaluations in between."""
     name: str
-    is_share: bool
+    unit: str
+    """What its numbers count; those in % are shares from 0 to 1."""
     steps: list[int]
     values: list[float]
+
+    @property
+    def is_share(self) -> bool:
+        """Whether its numbers are from 0 to 1."""
+        return self.unit.endswith("in %")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +72,8 @@ def series_of(lines: Iterable[Mapping[str, Any]]) -> list[Series]:
     found: dict[tuple[str, str], Series] = {}
     for line in lines:
         kind, step = str(line["kind"]), int(line["step"])
-        for name, is_share, value in _numbers(line):
-            series = found.setdefault((kind, name), Series(kind, name, is_share, [], []))
+        for name, unit, value in _numbers(line):
+            series = found.setdefault((kind, name), Series(kind, name, unit, [], []))
             series.steps.append(step)
             series.values.append(value)
     return list(found.values())
@@ -87,16 +98,16 @@ def _is_worth_telling(series: Series, before: float, after: float) -> bool:
     return abs(after - before) >= LEAST_RELATIVE * max(abs(before), abs(after))
 
 
-def _numbers(line: Mapping[str, Any]) -> Iterable[tuple[str, bool, float]]:
+def _numbers(line: Mapping[str, Any]) -> Iterable[tuple[str, str, float]]:
     everything = line.get("datasets", {}).get("all", {})
-    for key, name in BEHAVIOUR.items():
+    for key, (name, unit) in BEHAVIOUR.items():
         if isinstance(everything.get(key), int | float):
-            yield name, key in SHARES, float(everything[key])
+            yield name, unit, float(everything[key])
     for name, share in line.get("watched", {}).items():
-        if name not in BEHAVIOUR.values():
-            yield str(name), True, float(share)
+        if name not in {known for known, _ in BEHAVIOUR.values()}:
+            yield str(name), WATCHED, float(share)
     for role, numbers in line.get("roles", {}).items():
         update = numbers.get("update") or {}
-        for key, name in LEARNING.items():
+        for key, (name, unit) in LEARNING.items():
             if isinstance(update.get(key), int | float):
-                yield f"{name} of {role}", key == "clip_fraction", float(update[key])
+                yield f"{name} of {role}", unit, float(update[key])

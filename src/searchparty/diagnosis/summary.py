@@ -173,10 +173,15 @@ def _interval(interface: Interface, facts: Sequence[EpisodeFacts]) -> Interval:
     by_question: dict[str, list[bool]] = {}
     for one in facts:
         by_question.setdefault(one.question_key, []).append(one.lost_at is interface)
-    shares_Q = np.array([sum(lost) / len(lost) for lost in by_question.values()])
+    lost_Q = np.array([sum(lost) for lost in by_question.values()])
+    episodes_Q = np.array([len(lost) for lost in by_question.values()])
+    shares_Q = lost_Q / episodes_Q
     if len(by_question) == len(facts) or len(set(shares_Q)) == 1:
         return wilson_interval(round(float(shares_Q.sum())), len(shares_Q))
-    return bootstrap_means({"": shares_Q}, resamples=RESAMPLES).datasets[""]
+    # The share is over episodes: a ratio of means over questions, whose spread is that of these values (linearised).
+    share = lost_Q.sum() / episodes_Q.sum()
+    drawn = bootstrap_means({"": share + (lost_Q - share * episodes_Q) / episodes_Q.mean()}, resamples=RESAMPLES).datasets[""]
+    return Interval(max(0.0, drawn.low), min(1.0, drawn.high))
 
 
 def _evidence(facts: Sequence[EpisodeFacts]) -> Evidence | None:

@@ -17,7 +17,7 @@ MEANINGS = {
     Interface.NO_SEARCH: "an answer was given although nobody had searched",
     Interface.RETRIEVAL: "searches did not find what the answer rests on",
     Interface.REPORT: "the evidence was found, and no report holds it",
-    Interface.SELECTION: "a report holds the evidence, and the Answerer did not get all of it",
+    Interface.SELECTION: "the evidence was there, and the Answerer did not get all of it",
     Interface.ANSWER: "the Answerer had the evidence, and answered something else",
     Interface.UNKNOWN: "the question names no passages, and its answer is none that can be looked for",
 }

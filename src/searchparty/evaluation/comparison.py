@@ -80,6 +80,13 @@ class Comparison:
     """Questions on which the two differ most: key, the first run's answer, this one's."""
 
 
+def usual_metric(path: Path) -> str:
+    """What the protocol of a run compares first; exact match without a protocol or a run."""
+    place = RunDirectory(path).environment_file
+    protocol = read_json(place, dict).get("protocol") if place.is_file() else None
+    return str(protocol["document"]["metric"]) if protocol else METRICS[0]
+
+
 def read_run(path: Path, metric: str) -> Run:
     """What is compared of a finished evaluation.
 

@@ -14,7 +14,7 @@ RULES = "lenient-1"
 _THINKING_ENDS = re.compile(r"</think\s*>", re.IGNORECASE)
 _OPENED = re.compile(r"<\s*answer\b[^<>]*>", re.IGNORECASE)
 _CLOSED = re.compile(r"<\s*/\s*answer\s*>", re.IGNORECASE)
-_BOXED = re.compile(r"\\boxed\s*\{([^{}]*)\}")
+_BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _SAID = re.compile(r"(?:\banswer(?:\s+is)?\s*[:：]|\banswer\s+is\b)\s*([^\n]+)", re.IGNORECASE)
 _WRAPPED = re.compile(r"^(?:\\boxed\s*\{(.*)\}|\\text\s*\{(.*)\}|\$(.*)\$|\*\*(.*)\*\*|\"(.*)\"|“(.*)”)$", re.DOTALL)
 _TAG = re.compile(r"</?[A-Za-z_]+[^<>]*>")
@@ -26,7 +26,9 @@ def lenient_answer(turn: str) -> str | None:
     1. What follows the last closing thinking tag is read; the whole turn if there is none, or nothing follows.
     2. The last answer tag, in any case, with spaces or attributes, to its closing tag, the next opening one, or the end.
     3. The last `\\boxed{...}`.
-    4. The rest of the last line that says `answer:` or `answer is`.
+    4. The rest of the last line that says `answer:` or `answer is`, or the next line if nothing follows there.
+
+    A rule that applies ends the search, also if what it finds is empty.
 
     Other tags, `\\boxed`, `\\text`, `$`, `**` and quotation marks around the whole, and a full stop at the end, are taken off.
     """

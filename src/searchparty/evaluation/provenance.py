@@ -24,7 +24,7 @@ def provenance(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer) -> dict[st
     protocol = environment.get("protocol")
     if protocol is not None and protocol["document"]["scorer"] != scorer.name:
         other = f"scorer: the protocol has {protocol['document']['scorer']}, these are scores by {scorer.name}"
-        protocol = {**protocol, "departures": [*(protocol["departures"] or ()), other]}
+        protocol = {**protocol, "departures": [*protocol["departures"], other]}
     return {
         "protocol": protocol and {key: protocol[key] for key in ("name", "version", "sha256", "departures")},
         "questions_sha256": environment.get("questions", {}).get("asked_sha256"),

@@ -43,9 +43,11 @@ def open_choice(choice: str | RetrieverPlan, *, dialect: str = "search-r1", pati
     if len(opened) > 1:
         parts = [Weighted(one, source.weight) for one, source in zip(opened, plan.sources, strict=True)]
         retriever = FusedRetriever(parts, plan.fusion, plan.depth)
+    if plan.one_per_title:  # before any model reads the passages: those that are taken out need not be read
+        retriever = OnePerTitle(retriever)
     if plan.rerank is not None:
         retriever = RerankedRetriever(retriever, _open_ranker(plan.rerank), plan.rerank.candidates)
-    return OnePerTitle(retriever) if plan.one_per_title else retriever
+    return retriever
 
 
 def _open_source(source: SourceSpec, dialect: str, patience: Patience | None) -> Retriever:

@@ -11,7 +11,6 @@ judge.json, judge.jsonl what a judge said of the answers, if one was asked
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from searchparty.evaluation.run_folder import (
     read_document,
     remove_names,
 )  # fmt: skip
-from searchparty.files import atomic_output, read_json, write_json
+from searchparty.files import atomic_output, read_json, sha256_of, write_json
 from searchparty.questions import read_questions, write_questions
 from searchparty.questions.types import Question
 
@@ -112,7 +111,7 @@ class RunDirectory:
         self.recipe_file.unlink(missing_ok=True)
         remove_names(self.path, OWN_NAMES - {".lock"})
         write_questions(self.questions_file, questions)
-        asked = {"asked": len(questions), "asked_sha256": _sha256(self.questions_file)}
+        asked = {"asked": len(questions), "asked_sha256": sha256_of(self.questions_file)}
         write_json(self.environment_file, {**environment, "questions": {**environment["questions"], **asked}})
         with atomic_output(self.recipe_file) as stream:
             stream.write(dump_recipe(recipe))
@@ -156,7 +155,7 @@ class RunDirectory:
         """The questions asked, in the order of asking. Raises UserError if the file is not as the run wrote it."""
         written = read_json(self.environment_file, lambda environment: environment["questions"]["asked_sha256"])
         questions = read_questions(self.questions_file)
-        if _sha256(self.questions_file) != written:
+        if sha256_of(self.questions_file) != written:
             raise UserError(f"{self.questions_file}: was changed after the run began; what was asked is no longer known")
         return questions
 
@@ -181,11 +180,6 @@ def describe_environment(stage: dict[str, Any], questions_file: Path, skipped: S
     return {
         **describe_machine(),
         **stage,
-        "questions": {"sha256": _sha256(questions_file)},
+        "questions": {"sha256": sha256_of(questions_file)},
         "skipped_records": list(skipped),
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

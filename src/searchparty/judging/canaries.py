@@ -30,9 +30,9 @@ def make_canaries(questions: Sequence[Question], scorer: Scorer, count: int) -> 
     """Canaries of every kind for up to `count` questions, spread evenly over the run's. Equal questions give equal canaries."""
     if count < 1 or not questions:
         return []
-    step = max(1, len(questions) // count)
+    chosen = min(count, len(questions))
     canaries = []
-    for place in range(0, len(questions), step)[:count]:
+    for place in (number * len(questions) // chosen for number in range(chosen)):
         question = questions[place]
         others = _other_answers(question, [*questions[place + 1 :], *questions[:place]], scorer)
         answers = {"nothing": NOTHING, "order": ORDER, "question": question.text}

@@ -6,21 +6,20 @@ an answer is wrong without being asked about; so is one whose verdict is not usa
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import hypot
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import orjson
 
 from searchparty.errors import UserError
-from searchparty.evaluation.intervals import bootstrap_means, wilson_interval
+from searchparty.evaluation.estimates import estimate_rates
+from searchparty.evaluation.intervals import MACRO
+from searchparty.evaluation.question_scores import columns, macro, question_scores
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.scorers import scorer_named
-from searchparty.files import atomic_output, read_json, read_jsonl, write_json
+from searchparty.files import atomic_output, read_json, read_jsonl, sha256_of, write_json
 from searchparty.judging.agreement import Agreement, agreement_of
 from searchparty.judging.canaries import make_canaries
 from searchparty.judging.judge import AnswerJudge
@@ -108,7 +107,7 @@ def read_judgement(path: Path) -> Judgement | None:
     if not file.is_file() or not scores.is_file():
         return None
     judgement = read_json(file, _parse)
-    return judgement if judgement.scores_sha256 == _sha256(scores) else None
+    return judgement if judgement.scores_sha256 == sha256_of(scores) else None
 
 
 def _judgement(
@@ -119,8 +118,8 @@ def _judgement(
     canaries: dict[str, tuple[int, int]],
 ) -> Judgement:
     opinions = [verdicts.get((row["question_key"], row["answer"])) is True for row in rows]
-    right = _by_question(rows, [float(opinion) for opinion in opinions])
-    value, low, high = _macro(right)
+    numbered = list(enumerate(({**row, "judged": opinion} for row, opinion in zip(rows, opinions, strict=True)), start=1))
+    right = estimate_rates(columns(question_scores(numbered, "judged", directory.scores_file)))[MACRO]
     alone = dict.fromkeys(
         f"{row['question_key']}: {row['answer']}"
         for row, opinion in zip(rows, opinions, strict=True)
@@ -130,11 +129,11 @@ def _judgement(
         prompt=judge.prompt.version,
         prompt_digest=judge.prompt.digest,
         model=judge.model.identity,
-        scores_sha256=_sha256(directory.scores_file),
-        right=value,
-        low=low,
-        high=high,
-        exact_match=_macro(_by_question(rows, [float(row["exact_match"]) for row in rows]))[0],
+        scores_sha256=sha256_of(directory.scores_file),
+        right=right.value,
+        low=right.low,
+        high=right.high,
+        exact_match=macro(columns(question_scores(numbered, "exact_match", directory.scores_file))),
         agreement=agreement_of((opinion, row["exact_match"] == 1) for opinion, row in zip(opinions, rows, strict=True)),
         canaries=canaries,
         unusable=[f"{key}: {verdict}" for (key, _), verdict in verdicts.items() if isinstance(verdict, str)],
@@ -153,37 +152,9 @@ def _checked(row: dict[str, Any], questions: Mapping[str, Question], where: str)
     return row
 
 
-def _by_question(rows: Sequence[Mapping[str, Any]], values: Sequence[float]) -> dict[str, Any]:
-    """Dataset to the mean of each question over its samples."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for row, value in zip(rows, values, strict=True):
-        found.setdefault(row["dataset"], {}).setdefault(row["question_key"], []).append(value)
-    return {name: np.array([np.mean(own) for own in questions.values()]) for name, questions in sorted(found.items())}
-
-
-def _macro(values_Q_by_dataset: Mapping[str, Any]) -> tuple[float, float, float]:
-    """The mean over datasets and its 95 % interval, put together from those of the datasets (MOVER, Zou and Donner 2008)."""
-    intervals = bootstrap_means(values_Q_by_dataset).datasets
-    below, above, means = [], [], []
-    for name, values_Q in values_Q_by_dataset.items():
-        mean, interval = float(values_Q.mean()), intervals[name]
-        if mean in (0.0, 1.0):
-            interval = wilson_interval(round(mean * len(values_Q)), len(values_Q))
-        means.append(mean)
-        below.append(mean - interval.low)
-        above.append(interval.high - mean)
-    mean = float(np.mean(means))
-    return mean, max(0.0, mean - hypot(*below) / len(means)), min(1.0, mean + hypot(*above) / len(means))
-
-
 def _parse(value: Any) -> Judgement:
     if value["format"] != FORMAT:
         raise ValueError(f"format {value['format']}, this version reads {FORMAT}")
     fields = {key: entry for key, entry in value.items() if key != "format"}
     counts = {str(kind): (int(asked), int(failed)) for kind, (asked, failed) in dict(fields["canaries"]).items()}
     return Judgement(**{**fields, "agreement": Agreement(**fields["agreement"]), "canaries": counts})
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

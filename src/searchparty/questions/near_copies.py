@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from searchparty.questions.overlap import fold
 from searchparty.questions.types import Question
@@ -37,22 +38,25 @@ def find_near_copies(first: Sequence[Question], second: Sequence[Question], run:
     """Pairs that share an accepted answer and `run` words in a row, and whose folded texts differ; one entry a pair.
 
     Questions of fewer words, and those without golden answers or with yes or no alone, have none. Time grows with the number of
-    words.
+    words times answers, and with the number of pairs found.
     """
-    places: dict[tuple[str, ...], list[Question]] = defaultdict(list)
+    places: dict[tuple[tuple[str, ...], str], list[Question]] = defaultdict(list)
     for question in first:
-        for words in dict.fromkeys(_runs(question, run)):
-            places[words].append(question)
-    answers = {question.key: _answers(question) for question in first}
+        for words, answer in _facts(question, run):
+            places[words, answer].append(question)
     found: dict[tuple[str, str], NearCopy] = {}
     for question in second:
-        own, text = _answers(question), fold(question.text)
-        for words in _runs(question, run):
-            for other in places.get(words, ()):
-                shared = own & answers[other.key]
-                if shared and (other.key, question.key) not in found and fold(other.text) != text:
-                    found[other.key, question.key] = NearCopy(other.key, question.key, min(shared), " ".join(words))
+        text = fold(question.text)
+        for words, answer in _facts(question, run):
+            for other in places.get((words, answer), ()):
+                if (other.key, question.key) not in found and fold(other.text) != text:
+                    found[other.key, question.key] = NearCopy(other.key, question.key, answer, " ".join(words))
     return tuple(found.values())
+
+
+def _facts(question: Question, run: int) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every run of words with every answer, each pair once, answers of one run in their order."""
+    return product(dict.fromkeys(_runs(question, run)), sorted(_answers(question)))
 
 
 def _runs(question: Question, run: int) -> Iterator[tuple[str, ...]]:

@@ -59,6 +59,11 @@ class Table:
             if len(row) != len(self.columns):
                 raise ValueError(f"table {self.name}: a row of {len(row)} cells under {len(self.columns)} columns")
 
+    @property
+    def numeric(self) -> list[bool]:
+        """Of each column, whether it holds numbers only."""
+        return [bool(self.rows) and all(isinstance(row[at], Number) for row in self.rows) for at in range(len(self.columns))]
+
 
 @dataclass(frozen=True, slots=True)
 class Drawing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 
 from searchparty.episodes.printable import printable
-from searchparty.reporting.document import Document, Drawing, Number, Section, Table, text_of
+from searchparty.reporting.document import Document, Drawing, Section, Table, text_of
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = """
@@ -45,10 +45,7 @@ def _section(section: Section) -> str:
 
 
 def _table(table: Table) -> str:
-    numeric = [
-        bool(table.rows) and all(isinstance(row[place], Number) for row in table.rows) for place in range(len(table.columns))
-    ]
-    kinds = [' class="n"' if is_number else "" for is_number in numeric]
+    kinds = [' class="n"' if is_number else "" for is_number in table.numeric]
     head = "".join(f"<th{kind}>{_text(name)}</th>" for name, kind in zip(table.columns, kinds, strict=True))
     rows = [
         "<tr>" + "".join(f"<td{kind}>{_text(text_of(cell))}</td>" for cell, kind in zip(row, kinds, strict=True)) + "</tr>"

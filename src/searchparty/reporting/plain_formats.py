@@ -13,9 +13,9 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]|~$#<>&!])")
 _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-    "–": "--", "β": r"$\beta$", "[": "{[}", "]": "{]}",
+    "–": "--", "β": r"$\beta$", "[": "{[}", "]": "{]}", "*": "{*}",
 }  # fmt: skip
-"""The last two, since a row that begins with a bracket would be read as an option of the row before."""
+"""The last three, since a row that begins with a bracket or a star would be read as an option of the row before."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -53,10 +53,7 @@ def as_csv(table: Table) -> str:
 
 def as_latex(table: Table) -> str:
     """One table as `tabular`, with the rules of the package booktabs."""
-    numeric = [
-        bool(table.rows) and all(isinstance(row[place], Number) for row in table.rows) for place in range(len(table.columns))
-    ]
-    shape = "".join("r" if is_number else "l" for is_number in numeric)
+    shape = "".join("r" if is_number else "l" for is_number in table.numeric)
     rows = [" & ".join(_latex(text_of(cell)) for cell in row) + r" \\" for row in table.rows]
     head = " & ".join(_latex(name) for name in table.columns) + r" \\"
     notes = [f"% {line}" for line in (table.title, *table.notes)]

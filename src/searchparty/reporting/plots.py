@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from searchparty.diagnosis.reading import StageDiagnosis
@@ -30,6 +31,11 @@ class CostPoint:
     high: float
 
 
+def can_draw() -> bool:
+    """Whether matplotlib is there."""
+    return find_spec("matplotlib") is not None
+
+
 def draw_cost_quality(name: str, title: str, cost_label: str, points: Sequence[CostPoint]) -> Drawing:
     """Exact match with its interval over what it cost, one mark for each system. Raises UserError without matplotlib."""
 
@@ -45,17 +51,15 @@ def draw_cost_quality(name: str, title: str, cost_label: str, points: Sequence[C
 
 
 def draw_courses(name: str, stage: StageDiagnosis) -> Drawing:
-    """The courses of one training stage: shares, other behaviour, and learning; changes are shaded. Raises as above."""
-    groups = [
-        ("shares in %", [series for series in stage.series if series.is_share and " of " not in series.name]),
-        ("searches per episode", [series for series in stage.series if series.name == "searches per episode"]),
-        ("turns in the wrong form in %", [series for series in stage.series if series.name.startswith("invalid turns")]),
-        ("nats a token", [series for series in stage.series if series.name.startswith(("entropy of", "KL from"))]),
-    ]
-    shown = [(label, series) for label, series in groups if series]
+    """The courses of one training stage, a panel for every unit; changes are shaded. Raises as above."""
+    panels: dict[str, list[Series]] = {}
+    for series in stage.series:
+        panels.setdefault(series.unit, []).append(series)
 
     def draw(figure: Any) -> None:
-        for axes, (label, group) in zip(figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0], shown, strict=True):
+        for axes, (label, group) in zip(
+            figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0], panels.items(), strict=True
+        ):
             for series in group:
                 _draw_series(axes, series)
             for change in stage.changes:
@@ -65,7 +69,7 @@ def draw_courses(name: str, stage: StageDiagnosis) -> Drawing:
             _finish(axes)
             axes.set_xlabel("step")
 
-    return Drawing(name, f"stage {stage.name}, step by step; shaded: changes", _svg(name, draw, height=2.6 * len(shown)))
+    return Drawing(name, f"stage {stage.name}, step by step; shaded: changes", _svg(name, draw, height=2.6 * len(panels)))
 
 
 def _draw_series(axes: Any, series: Series) -> None:

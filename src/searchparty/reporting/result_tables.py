@@ -7,12 +7,10 @@ from typing import Any
 
 from searchparty.errors import UserError
 from searchparty.evaluation.comparison import compare, differences_of_setting, read_run
+from searchparty.evaluation.intervals import MACRO
 from searchparty.judging.run import read_judgement
 from searchparty.reporting.document import Cell, Number, Section, Table
 from searchparty.reporting.systems import System
-
-MACRO = "macro"
-POOLS = ("macro", "micro")
 
 
 def results_section(systems: Sequence[System]) -> Section:

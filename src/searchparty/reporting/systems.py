@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from searchparty.diagnosis.change_points import FALSE_ALARMS
 from searchparty.diagnosis.reading import EvaluationDiagnosis, StageDiagnosis, diagnose_evaluation, diagnose_stages
 from searchparty.errors import UserError
 from searchparty.evaluation.run_directory import RunDirectory
@@ -65,7 +64,7 @@ class Gathered:
     """What is missing, one line each."""
 
 
-def gather(paths: Sequence[Path], *, false_alarms: float = FALSE_ALARMS) -> Gathered:
+def gather(paths: Sequence[Path]) -> Gathered:
     """Read evaluations, training runs, and directories with the runs of several seeds, which stay apart.
 
     Raises:
@@ -77,7 +76,7 @@ def gather(paths: Sequence[Path], *, false_alarms: float = FALSE_ALARMS) -> Gath
         try:
             for one in _runs(path):
                 if TrainDirectory(one).is_run:
-                    _add_training(found, one, false_alarms)
+                    _add_training(found, one)
                 else:
                     found.systems.append(read_system(one, one.resolve().name))
         except UserError as error:
@@ -139,7 +138,7 @@ def _with_unique_titles(systems: list[System]) -> list[System]:
     ]  # fmt: skip
 
 
-def _add_training(found: Gathered, path: Path, false_alarms: float) -> None:
+def _add_training(found: Gathered, path: Path) -> None:
     recipe = TrainDirectory(path).read_recipe()
     for name, spec in recipe.stages.items():
         if isinstance(spec, EvalStage):
@@ -148,7 +147,7 @@ def _add_training(found: Gathered, path: Path, false_alarms: float) -> None:
                 found.systems.append(read_system(place, spec.title or name))
             except UserError as error:
                 found.notes.append(f"evaluation {name} is left out: {error.lines[0]}")
-    found.trainings.append(Training(str(path), path, recipe, diagnose_stages(path, false_alarms=false_alarms)))
+    found.trainings.append(Training(str(path), path, recipe, diagnose_stages(path)))
 
 
 def _check_summary(value: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from searchparty.errors import UserError
+from searchparty.evaluation.intervals import MACRO
 from searchparty.files import atomic_output
 from searchparty.reporting.diagnosis_tables import diagnosis_sections, training_section
 from searchparty.reporting.document import Document, Drawing, Section, Table
@@ -22,7 +23,7 @@ from searchparty.reporting.html import as_html
 from searchparty.reporting.model_card import make_model_card
 from searchparty.reporting.plain_formats import as_csv, as_latex, as_markdown
 from searchparty.reporting.plots import CostPoint, draw_cost_quality, draw_courses
-from searchparty.reporting.result_tables import MACRO, results_section
+from searchparty.reporting.result_tables import results_section
 from searchparty.reporting.systems import Gathered, System
 
 PAGE = "report.html"
@@ -42,8 +43,9 @@ def make_report(found: Gathered, *, title: str = "Report", deviations: Sequence[
     if not found.systems and not found.trainings:
         raise UserError("there is nothing to report; name runs of searchparty eval or searchparty train", *found.notes)
     document = Document(title)
-    if found.notes:
-        document.sections.append(Section("What is missing", found.notes))
+    notes = [*found.notes, *([] if plots else ["Plots, since matplotlib was not installed."])]
+    if notes:
+        document.sections.append(Section("What is missing", notes))
     if found.systems:
         document.sections.append(results_section(found.systems))
         if plots:

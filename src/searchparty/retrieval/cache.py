@@ -9,6 +9,7 @@ from pathlib import Path
 from searchparty.errors import Failure, FailureKind, ServiceFailure, UserError
 from searchparty.retrieval.cache_file import CacheFile
 from searchparty.retrieval.types import Hit, Retriever
+from searchparty.retrieval.wrapping import Wrapping
 
 
 class CacheMode(StrEnum):
@@ -22,7 +23,7 @@ class CacheMode(StrEnum):
     """Never: it need not even exist. A query without a recorded answer is an error."""
 
 
-class RecordingRetriever:
+class RecordingRetriever(Wrapping):
     """A `Retriever` that records the answers of another one. Failures are passed on and not recorded.
 
     The identity is that of the retriever behind it, since its answers are: a run may go on with the cache or without it.
@@ -34,6 +35,7 @@ class RecordingRetriever:
         cache: where answers are looked up and kept; closed together with the retriever.
         ask_again: ask also for what is recorded, and record the new answer.
         """
+        super().__init__([retriever])
         self._retriever = retriever
         self._cache = cache
         self._ask_again = ask_again
@@ -42,11 +44,6 @@ class RecordingRetriever:
     def identity(self) -> str:
         """The identity of the retriever behind it."""
         return self._retriever.identity
-
-    @property
-    def identity_known(self) -> bool:
-        """Whether that is the retriever's own word."""
-        return bool(getattr(self._retriever, "identity_known", True))
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """At most `k` hits per query, recorded or new. What is returned is what a replay will return.
@@ -68,9 +65,7 @@ class RecordingRetriever:
 
     def close(self) -> None:
         """Close the retriever and the file."""
-        close = getattr(self._retriever, "close", None)
-        if close is not None:
-            close()
+        super().close()
         self._cache.close()
 
 
@@ -128,7 +123,11 @@ def open_through_cache(
     Raises:
         UserError: the cache or the retriever cannot be opened.
     """
-    if mode is CacheMode.REPLAY:
-        return ReplayedRetriever(CacheFile(path, create=False), identity)
-    retriever = open_retriever()
-    return RecordingRetriever(retriever, CacheFile(path, create=True), ask_again=mode is CacheMode.RECORD)
+    cache = CacheFile(path, create=mode is not CacheMode.REPLAY)
+    try:
+        if mode is CacheMode.REPLAY:
+            return ReplayedRetriever(cache, identity)
+        return RecordingRetriever(open_retriever(), cache, ask_again=mode is CacheMode.RECORD)
+    except BaseException:
+        cache.close()
+        raise

@@ -1,7 +1,7 @@
 """Counts what a server does, for several processes together, and writes it in Prometheus' text format (version 0.0.4).
 
 All numbers lie in one array of float64, a row for each process, so that any of them can add up all rows. Each number is only
-written by one thread of one process. Knows nothing of HTTP.
+written by one thread of one process. Answers nothing itself.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchparty.errors import FailureKind
+from searchparty.retrieval.wire import PATHS
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
-ENDPOINTS = ("/retrieve", "/search", "/batch_search", "/queries")
 ERROR_KINDS = (
     "bad_request",
     "unauthorized",
@@ -35,7 +35,7 @@ BATCH_QUERIES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 """Upper bounds of the batch-size buckets."""
 
 _SIZES = {
-    "requests": len(ENDPOINTS),
+    "requests": len(PATHS),
     "queries": 1,
     "remembered": 1,
     "errors": len(ERROR_KINDS),
@@ -67,7 +67,7 @@ class Metrics:
 
     def request(self, endpoint: str, queries: int, remembered: int, seconds: float) -> None:
         """A request was answered. `remembered` of its queries were not searched for."""
-        self._own[_STARTS["requests"] + ENDPOINTS.index(endpoint)] += 1
+        self._own[_STARTS["requests"] + PATHS.index(endpoint)] += 1
         self._own[_STARTS["queries"]] += queries
         self._own[_STARTS["remembered"]] += remembered
         self._observe("seconds", SECONDS, seconds)
@@ -97,7 +97,7 @@ class Metrics:
         total = self._rows.sum(axis=0)
         part = {name: total[_STARTS[name] : _STARTS[name] + size].tolist() for name, size in _SIZES.items()}
         yield from _header("requests_total", "counter", "Requests that were answered.")
-        for endpoint, count in zip(ENDPOINTS, part["requests"], strict=True):
+        for endpoint, count in zip(PATHS, part["requests"], strict=True):
             yield f'searchparty_requests_total{{endpoint="{endpoint}"}} {count:.0f}'
         yield from _header("queries_total", "counter", "Queries of those requests.")
         yield f"searchparty_queries_total {part['queries'][0]:.0f}"

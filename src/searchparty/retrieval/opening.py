@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from searchparty.errors import UserError
+from searchparty.http_calls import TOKEN_VARIABLE
 from searchparty.retrieval.bm25 import NAME as BM25
 from searchparty.retrieval.bm25 import BM25Index
 from searchparty.retrieval.dense.build import NAME as DENSE
@@ -17,9 +18,6 @@ from searchparty.retrieval.types import Retriever
 if TYPE_CHECKING:
     from searchparty.retrieval.dense.index import DenseIndex
     from searchparty.retrieval.retrying import Patience
-
-TOKEN_VARIABLE = "SEARCHPARTY_RETRIEVER_TOKEN"
-"""Environment variable with the bearer token that a retrieval server asks for."""
 
 
 def open_index(
@@ -92,5 +90,5 @@ def _open_dense(folder: Path, manifest: Manifest, model: str | None, device: str
 
     devices = (device or "cpu").split(",")
     profile = EncoderProfile.from_settings(manifest.settings)
-    encoder = SentenceEncoder(model or str(manifest.settings["model"]), profile, device=devices[0])
+    encoder = SentenceEncoder(model or str(manifest.settings["model"]), profile, device=devices[0], precision="float32")
     return DenseIndex(folder, encoder, search=search, devices=devices)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import orjson
 
 from searchparty.errors import FailureKind
+from searchparty.http_calls import TOKEN_VARIABLE
 from searchparty.retrieval.dialects import DIALECTS
 from searchparty.retrieval.posting import Poster
 from searchparty.retrieval.retrying import Patience
@@ -28,7 +29,7 @@ class RemoteRetriever:
         dialect: str = "search-r1",
         patience: Patience | None = None,
         token: str | None = None,
-        secret_variable: str = "SEARCHPARTY_RETRIEVER_TOKEN",
+        secret_variable: str = TOKEN_VARIABLE,
     ) -> None:
         """Prepare a client; nothing is sent yet.
 
@@ -98,7 +99,7 @@ class RemoteRetriever:
     def _ask_identity(self) -> str | None:
         """What the server calls itself, empty if it does not say; None if it does not answer."""
         reply = self._poster.get("/health", min(self._patience.timeout, 5.0))
-        if reply is None:
+        if reply is None or reply.status_code in (502, 503, 504):
             return None
         try:
             identity = orjson.loads(reply.content)["identity"] if reply.status_code == 200 else ""

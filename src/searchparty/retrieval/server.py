@@ -149,9 +149,8 @@ class RetrievalServer:
         try:
             async with self._bodies.read(scope, receive) as body:
                 request = parse_request(path, body, self._default_k, self._passages)
-                answers, searched = await self._answers(request, receive)
+                answers, remembered = await self._answers(request, receive)
                 reply = request.form.reply(request.queries, answers)
-                remembered = len(request.queries) - searched
                 self._metrics.request(path, len(request.queries), remembered, time.perf_counter() - started)
                 await respond(send, 200, reply)
         finally:
@@ -159,7 +158,7 @@ class RetrievalServer:
             self._metrics.waiting(self._under_way)
 
     async def _answers(self, request: RetrieveRequest, receive: Receive) -> tuple[list[bytes], int]:
-        """The answer to each query as it is sent, and how many different queries had to be searched for."""
+        """The answer to each query as it is sent, and how many different queries were remembered."""
         known: dict[str, bytes] = {}
         unknown: list[str] = []
         for query in dict.fromkeys(request.queries):
@@ -168,11 +167,12 @@ class RetrievalServer:
                 unknown.append(query)
             else:
                 known[query] = answer
+        remembered = len(known)
         if unknown:
             for query, hits in zip(unknown, await self._search(unknown, request.k, receive), strict=True):
                 known[query] = request.form.answer(hits)
                 self._memo.put((request.form, request.k, query), known[query])
-        return [known[query] for query in request.queries], len(unknown)
+        return [known[query] for query in request.queries], remembered
 
     async def _search(self, queries: list[str], k: int, receive: Receive) -> list[list[Hit]]:
         """The hits of queries; given up, and not begun if that is still possible, when the client is gone.

@@ -25,6 +25,8 @@ from searchparty.errors import UserError
 
 _FINISHING_SECONDS = 35.0
 """A little more than a worker gives its running requests."""
+_ROW_BYTES = 2
+"""Of a worker's number in the pipe; written in one piece."""
 _QUICK_DEATH_SECONDS = 5.0
 _MOST_QUICK_DEATHS = 5
 """In a row, of one worker: it will not live, and the supervisor gives up."""
@@ -40,7 +42,7 @@ class Inheritance:
         listener: the listening socket.
         memory: the file of shared numbers.
         lifeline: the reading end of a pipe that closes when the supervisor is gone.
-        ready: the writing end of a pipe that takes a byte when the worker serves.
+        ready: the writing end of a pipe that takes the worker's number when it serves.
         row: the worker's number, from 0.
     """
 
@@ -70,7 +72,7 @@ class Inheritance:
 
     def say_ready(self) -> None:
         """Tell the supervisor that this worker serves."""
-        os.write(self.ready, b".")
+        os.write(self.ready, self.row.to_bytes(_ROW_BYTES, "little"))
 
     def watch(self, orphaned: Callable[[], None]) -> None:
         """Call back, in a thread, when the supervisor is gone."""
@@ -105,7 +107,8 @@ class Supervisor:
         self._lifeline, self._our_end = os.pipe()
         self._readiness, self._their_end = os.pipe()
         os.set_blocking(self._readiness, False)
-        self._missing = len(listeners)
+        self._serving: set[int] = set()
+        self._was_ready = False
         self._workers: list[subprocess.Popen[bytes] | None] = [None] * len(listeners)
         self._started = [0.0] * len(listeners)
         self._quick_deaths = [0] * len(listeners)
@@ -148,14 +151,15 @@ class Supervisor:
         self._started[row] = time.monotonic()
 
     def _hear_who_is_ready(self) -> None:
-        if self._missing <= 0:
-            return
         with suppress(BlockingIOError):
-            self._missing -= len(os.read(self._readiness, self._missing))
-        if self._missing == 0:
+            rows = os.read(self._readiness, 4096)
+            self._serving.update(int.from_bytes(rows[at : at + _ROW_BYTES], "little") for at in range(0, len(rows), _ROW_BYTES))
+        if not self._was_ready and len(self._serving) == len(self._workers):
+            self._was_ready = True
             self._ready()
 
     def _count_death(self, row: int, code: int) -> None:
+        self._serving.discard(row)
         lived = time.monotonic() - self._started[row]
         self._quick_deaths[row] = self._quick_deaths[row] + 1 if lived < _QUICK_DEATH_SECONDS else 0
         if self._quick_deaths[row] >= _MOST_QUICK_DEATHS:

@@ -44,7 +44,10 @@ OWN_NAMES = (
     "recipe.resolved.yaml", "environment.json", "metrics.jsonl", "stages", "evaluations", "report.json", "report.md",
     "overlap.json", "workflows.json", "workflows.md", "trackers",
 )  # fmt: skip
-MAY_CHANGE = (".alarms.", ".checkpoint.keep", ".tokens_per_pass", ".device", ".retriever.", ".max_batch_tokens")
+MAY_CHANGE = (
+    ".alarms.", ".checkpoint.keep", ".tokens_per_pass", ".device", ".retriever.timeout", ".retriever.attempts",
+    ".retriever.break_", ".max_batch_tokens",
+)  # fmt: skip
 """Parts of a stage that may be other ones in a resumed run, as may the trackers: they change what is shown, or what a machine
 can hold."""
 

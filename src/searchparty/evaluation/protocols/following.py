@@ -5,6 +5,7 @@ The retriever alone may be another one, since few have the corpus of a paper; th
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -61,17 +62,15 @@ def describe_protocol(name: str | None, retriever: str | None, *, searches: bool
     """What the environment of a run says of its protocol: name, version, content, hash, departures; None without one.
 
     Args:
-        retriever: the identity of the one in use; None if it has not said, and then departures are None too.
+        retriever: the identity of the one in use; None if it has not said, which may be a departure and counts as one.
         searches: whether the team has a retriever at all; one that has none does not depart from the protocol's.
     """
     if name is None:
         return None
     protocol = load_protocol(name)
-    departures: list[str] | None = []
-    if searches and retriever is None:
-        departures = None
-    elif searches and protocol.retriever.lower() not in str(retriever).lower():
-        departures = [f"retriever: the protocol has {protocol.retriever}, the run {retriever}"]
+    departures = []
+    if searches and not (retriever and _names(retriever, protocol.retriever)):
+        departures = [f"retriever: the protocol has {protocol.retriever}, the run {retriever or 'one without a name'}"]
     return {
         "name": protocol.name,
         "version": protocol.version,
@@ -79,6 +78,11 @@ def describe_protocol(name: str | None, retriever: str | None, *, searches: bool
         "document": protocol.document,
         "departures": departures,
     }
+
+
+def _names(identity: str, word: str) -> bool:
+    """Whether a retriever's identity has a word in it, not merely its letters within a hash or a longer word."""
+    return re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", identity, re.IGNORECASE) is not None
 
 
 def _settings(protocol: Protocol, team: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Knows what a protocol says; `following` applies it to a run, `choosing` to a fil
 from __future__ import annotations
 
 import hashlib
+from dataclasses import fields
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +16,7 @@ from pydantic import Field, model_validator
 from searchparty.config.load import load_recipe
 from searchparty.config.recipe import SamplingSpec, Strict
 from searchparty.errors import UserError
+from searchparty.teams.registry import find_team
 
 SHIPPED = ("multiagent-opd", "mao-arag", "search-r1")
 """Protocols that come with the package."""
@@ -59,6 +61,18 @@ class Protocol(Strict):
     """Passages per query."""
     budgets: dict[str, dict[str, int]] = Field(default_factory=dict)
     """Team to its options that bound an episode."""
+
+    @model_validator(mode="after")
+    def _no_idle_budget(self) -> Protocol:
+        """Refuse a budget that no team would take notice of."""
+        for name, budget in self.budgets.items():
+            try:
+                known = {field.name for field in fields(find_team(name))}
+            except UserError as error:
+                raise ValueError(f"budgets: {error}") from None
+            if unknown := sorted(budget.keys() - known):
+                raise ValueError(f"budgets.{name}: the team has no option {unknown[0]}; it has {', '.join(sorted(known))}")
+        return self
 
     @property
     def document(self) -> dict[str, Any]:

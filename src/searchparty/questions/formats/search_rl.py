@@ -74,7 +74,7 @@ def _read_search_r1(record: Record) -> Question:
         row=_row(extra_info),
         dataset=our_spelling(source) if source else None,
         used=("id", "question", "golden_answers", "data_source"),
-        split=extra_info.get("split") or split_in_id(record_id),
+        split=split_in_id(record_id) or extra_info.get("split"),
         source=source,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from searchparty.errors import UserError
 from searchparty.retrieval.building import Progress
 from searchparty.retrieval.dense.encoder import Encoder
-from searchparty.retrieval.dense.encoding import Encoded
+from searchparty.retrieval.dense.encoding import Encoded, append_numbers
 from searchparty.retrieval.dense.flat_file import map_flat_index
 from searchparty.retrieval.dense.vectors import FLAT_FILE, SCALES_FILE, VECTORS_FILE, Storage, store
 
@@ -50,12 +50,7 @@ def adopt_vectors(
         stored = store(block, storage or "float32")
         largest = max(largest, stored.largest_norm)
         if storage is not None:
-            _append(folder / VECTORS_FILE, stored.values.tobytes())
+            append_numbers(folder / VECTORS_FILE, stored.values)
         if stored.scales is not None:
-            _append(folder / SCALES_FILE, stored.scales.tobytes())
+            append_numbers(folder / SCALES_FILE, stored.scales)
     return Encoded(passages, largest)
-
-
-def _append(path: Path, content: bytes) -> None:
-    with path.open("ab") as stream:
-        stream.write(content)

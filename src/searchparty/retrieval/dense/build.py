@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 from collections.abc import Mapping
@@ -16,9 +17,9 @@ from searchparty.retrieval.corpus import read_corpus
 from searchparty.retrieval.dense.adopting import adopt_vectors
 from searchparty.retrieval.dense.checking import refuse_other_vectors
 from searchparty.retrieval.dense.encoder import Encoder, checked
-from searchparty.retrieval.dense.encoding import JOURNAL_FILE, SHARD_PASSAGES, encode_passages
-from searchparty.retrieval.dense.faiss_kinds import EXACT, KINDS, SEARCHES
-from searchparty.retrieval.dense.vectors import Storage, Vectors, load_vectors
+from searchparty.retrieval.dense.encoding import SHARD_PASSAGES, encode_passages
+from searchparty.retrieval.dense.faiss_kinds import EXACT, FAISS_FILE, KINDS, SEARCHES
+from searchparty.retrieval.dense.vectors import SCALES_FILE, VECTORS_FILE, Storage, Vectors, load_vectors
 from searchparty.retrieval.manifest import FORMAT_VERSION, Manifest, file_sizes, save_manifest
 from searchparty.retrieval.store import PassageStore, save_passages
 
@@ -63,7 +64,7 @@ def work_folder(target: Path) -> Path:
 def write_dense_folder(
     corpus: Path, folder: Path, work: Path, encoder: Encoder, format: str | None, options: DenseOptions, progress: Progress
 ) -> None:
-    """Fill the empty `folder` with an index over `corpus`; see `DenseIndex.build`."""
+    """Fill the empty `folder` with an index over `corpus`; see `DenseIndex.build`. What is in `work` stays there as well."""
     progress("reading passages", 0, None)
     summary = save_passages(folder, read_corpus(corpus, format), corpus)
     passages = PassageStore(folder)
@@ -79,10 +80,8 @@ def write_dense_folder(
         refuse_other_vectors(options.vectors, passages, vectors, encoder, encoder.name)
     settings, counts = _approximate(vectors, passages, encoder, home, options, progress)
     if home != folder:
-        (work / JOURNAL_FILE).unlink()
-        for path in work.iterdir():
-            path.rename(folder / path.name)
-        shutil.rmtree(work)
+        for name in (VECTORS_FILE, *((SCALES_FILE,) if storage == "int8" else ()), *((FAISS_FILE,) if settings else ())):
+            _put_also(work / name, folder / name)
     save_manifest(
         folder,
         Manifest(
@@ -96,12 +95,27 @@ def write_dense_folder(
             counts={"dimension": encoder.dimension, "largest_norm": encoded.largest_norm, **counts},
             built_with={
                 "searchparty": __version__,
-                **{name: version(name) for name in ("numpy", "torch", *(() if options.search == EXACT else ("faiss-cpu",)))},
+                **{name: version(name) for name in ("numpy", "torch")},
+                **({} if options.search == EXACT else {"faiss": _faiss_version()}),
                 "python": platform.python_version(),
             },
             files=file_sizes(folder),
         ),
     )
+
+
+def _put_also(path: Path, place: Path) -> None:
+    """Have a file at a second place: the same bytes where the file system has links, else a copy."""
+    try:
+        os.link(path, place)
+    except OSError:
+        shutil.copyfile(path, place)
+
+
+def _faiss_version() -> str:
+    from searchparty.retrieval.dense.faiss_search import VERSION
+
+    return VERSION
 
 
 def _approximate(
@@ -114,7 +128,7 @@ def _approximate(
     if options.search == EXACT:
         return {}, {}
     from searchparty.retrieval.dense.exact import ExactSearch
-    from searchparty.retrieval.dense.faiss_search import FAISS_FILE, FaissSearch, build_faiss
+    from searchparty.retrieval.dense.faiss_search import FaissSearch, build_faiss
     from searchparty.retrieval.dense.recall import DEPTH, recall, sample_queries
 
     kind = KINDS[options.search]
@@ -129,6 +143,11 @@ def _approximate(
         measured = recall(FaissSearch(vectors, options.search, home / FAISS_FILE, effort), truth, queries)
         if measured >= options.recall:
             break
+    else:
+        raise UserError(
+            f"{options.search}: finds {measured:.3f} of the {DEPTH} best at its greatest effort, {options.recall:g} is"
+            " asked for; choose another search or a lower recall (the vectors are kept)"
+        )
     settings = {"faiss": kind.recipe(len(vectors), vectors.dimension)}
     if kind.knob:
         settings[kind.knob] = str(effort)

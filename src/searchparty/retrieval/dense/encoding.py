@@ -69,9 +69,9 @@ def encode_passages(
             ]
         )
         stored = store(shard, storage)
-        _append(work / VECTORS_FILE, stored.values)
+        append_numbers(work / VECTORS_FILE, stored.values)
         if stored.scales is not None:
-            _append(work / SCALES_FILE, stored.scales)
+            append_numbers(work / SCALES_FILE, stored.scales)
         done = Encoded(end, max(done.largest_norm, stored.largest_norm))
         write_json(work / JOURNAL_FILE, {**described, "vectors": done.vectors, "largest_norm": done.largest_norm})
     progress("encoding passages", len(passages), len(passages))
@@ -107,7 +107,7 @@ def _resume(work: Path, described: dict[str, Any], storage: Storage) -> Encoded:
     return done
 
 
-def _append(path: Path, array: np.ndarray[Any, Any]) -> None:
+def append_numbers(path: Path, array: np.ndarray[Any, Any]) -> None:
     """Add numbers to the end of a file, on the disk when this returns."""
     try:
         with path.open("ab") as stream:

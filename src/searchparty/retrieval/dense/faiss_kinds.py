@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from searchparty.errors import UserError
 
+FAISS_FILE = "faiss.index"
+"""The file of such an index in the folder of a dense one."""
 EXACT = "exact"
 """No FAISS index: every vector is compared."""
 _TRAINING_VECTORS_PER_LIST = 39

@@ -23,7 +23,7 @@ try:
 except ImportError:
     raise missing_package("faiss-cpu", "faiss", "a FAISS index") from None
 
-FAISS_FILE = "faiss.index"
+VERSION: str = faiss.__version__
 _SPARE = 16
 """Rows asked for beyond k, since FAISS's own order is approximate."""
 _ADDED_ROWS = 65_536

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from searchparty.retrieval.dense.checking import refuse_other_vectors
 from searchparty.retrieval.dense.deciding import VectorSearch
 from searchparty.retrieval.dense.encoder import Encoder, checked
 from searchparty.retrieval.dense.exact import BLOCK_ROWS, ExactSearch
-from searchparty.retrieval.dense.faiss_kinds import EXACT, KINDS
+from searchparty.retrieval.dense.faiss_kinds import EXACT, FAISS_FILE, KINDS
 from searchparty.retrieval.dense.vectors import STORAGES, Storage, load_vectors
 from searchparty.retrieval.manifest import Manifest, load_manifest, refuse_other_settings
 from searchparty.retrieval.store import PassageStore
@@ -64,7 +65,7 @@ class DenseIndex:
         if self._is_exact:
             self._search = ExactSearch(vectors, devices, block_rows)
         else:
-            from searchparty.retrieval.dense.faiss_search import FAISS_FILE, FaissSearch
+            from searchparty.retrieval.dense.faiss_search import FaissSearch
 
             self._search = FaissSearch(vectors, kind, folder / FAISS_FILE, int(settings.get(KINDS[kind].knob, 0)))
         self._searching = threading.Lock()
@@ -99,6 +100,7 @@ class DenseIndex:
         """
         with new_index_folder(folder, overwrite) as unfinished:
             write_dense_folder(corpus, unfinished, work_folder(folder), encoder, format, options, progress)
+        shutil.rmtree(work_folder(folder), ignore_errors=True)
         return cls(folder, encoder)
 
     @property

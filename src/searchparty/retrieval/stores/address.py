@@ -56,6 +56,8 @@ def parse_store_address(text: str, secret_variable: str) -> StoreAddress:
             raise UserError(f"{text}: give qdrant+file:FOLDER/COLLECTION")
         return StoreAddress(kind, folder, True, collection)
     parts = read_address(rest, secret_variable)
+    if kind == "elasticsearch" and parts.port is None:  # its client has no port of its own choice
+        raise UserError(f"{kind}+{parts.scheme}://{parts.netloc}: names no port; give {kind}+http://host:port/COLLECTION")
     if not collection or parts.path.strip("/") == "":
         raise UserError(f"{kind}+{parts.scheme}://{parts.netloc}: names no collection; give {kind}+http://host:port/COLLECTION")
     return StoreAddress(kind, place, False, collection)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from searchparty.errors import FailureKind, UserError, missing_package
+from searchparty.http_calls import TOKEN_VARIABLE
 from searchparty.retrieval.retrying import Trouble
 from searchparty.retrieval.stores.address import StoreAddress
 
@@ -51,7 +52,7 @@ class OpenSearchEngine:
         except ImportError:
             raise missing_package("opensearch-py", "opensearch", str(address)) from None
         if token is not None and ":" not in token:
-            raise UserError("SEARCHPARTY_RETRIEVER_TOKEN: OpenSearch takes user:password")
+            raise UserError(f"{TOKEN_VARIABLE}: OpenSearch takes user:password")
         login = tuple(token.split(":", 1)) if token else None
         self._errors = opensearchpy.exceptions
         self._index = address.collection

@@ -17,7 +17,7 @@ from searchparty.errors import UserError
 from searchparty.retrieval.analysis import EnglishAnalyzer
 from searchparty.retrieval.building import Progress, no_progress
 from searchparty.retrieval.corpus import read_corpus
-from searchparty.retrieval.stores.store import Store, StoreManifest, read_manifest
+from searchparty.retrieval.stores.store import Store, StoreManifest, read_record
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def fill_store(
     """
     if not k1 >= 0 or not 0 <= b <= 1:
         raise UserError(f"k1 must be at least 0 and b from 0 to 1, not k1={k1:g}, b={b:g}")
-    existing = read_manifest(store, name)
+    existing = read_record(store, name)
     if existing is not None and not overwrite:
         raise UserError(f"{name}: already exists; choose another name or add --overwrite")
     survey = survey_corpus(corpus, format, progress)

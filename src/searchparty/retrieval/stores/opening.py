@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from searchparty.errors import UserError
+from searchparty.http_calls import TOKEN_VARIABLE
 from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.stores.address import parse_store_address
 from searchparty.retrieval.stores.store import Store, StoreRetriever
-
-SECRET_VARIABLE = "SEARCHPARTY_RETRIEVER_TOKEN"
 
 
 def open_store(address: str, patience: Patience | None = None, token: str | None = None) -> Store:
@@ -23,7 +22,7 @@ def open_store(address: str, patience: Patience | None = None, token: str | None
     Raises:
         UserError: it is no address, or the client's package is not installed.
     """
-    place = parse_store_address(address, SECRET_VARIABLE)
+    place = parse_store_address(address, TOKEN_VARIABLE)
     patience = patience or Patience()
     if place.kind == "qdrant":
         from searchparty.retrieval.stores.qdrant import QdrantStore
@@ -36,7 +35,7 @@ def open_store(address: str, patience: Patience | None = None, token: str | None
 
 def open_store_retriever(address: str, patience: Patience | None = None, token: str | None = None) -> StoreRetriever:
     """The retriever over a filled collection. Raises what `open_store` and `StoreRetriever` raise."""
-    place = parse_store_address(address, SECRET_VARIABLE)
+    place = parse_store_address(address, TOKEN_VARIABLE)
     if place.is_folder and not Path(place.place).is_dir():
         raise UserError(f"{place.place}: no such folder; make the collection with: searchparty store fill CORPUS {address}")
     store = open_store(address, patience, token)

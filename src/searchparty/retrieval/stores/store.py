@@ -114,11 +114,11 @@ class StoreRetriever:
         self._store.close()
 
 
-def read_manifest(store: Store, name: str) -> StoreManifest | None:
-    """The manifest of a collection; None if there is no such collection.
+def read_record(store: Store, name: str) -> Mapping[str, Any] | None:
+    """What this program wrote about a collection, in whatever state it is; None if there is no such collection.
 
     Raises:
-        UserError: there is one, but it is not of this program, or of another version.
+        UserError: there is one, but it is not of this program.
     """
     metadata = store.metadata()
     if metadata is None:
@@ -126,9 +126,22 @@ def read_manifest(store: Store, name: str) -> StoreManifest | None:
     record = metadata.get(MANIFEST_FIELD)
     if not isinstance(record, Mapping):
         raise UserError(f"{name}: was not filled by this program; name another collection")
+    return record
+
+
+def read_manifest(store: Store, name: str) -> StoreManifest | None:
+    """The manifest of a collection; None if there is no such collection.
+
+    Raises:
+        UserError: there is one, but it is not of this program, or of another version.
+    """
+    record = read_record(store, name)
+    if record is None:
+        return None
     if record.get("format") != FORMAT_VERSION:
         raise UserError(
-            f"{name}: its layout is version {record.get('format')}, this program reads {FORMAT_VERSION}; fill it again"
+            f"{name}: its layout is version {record.get('format')}, this program reads {FORMAT_VERSION};"
+            " fill it again with --overwrite"
         )
     try:
         return StoreManifest.model_validate(dict(record))
