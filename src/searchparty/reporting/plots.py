@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from searchparty.diagnosis.reading import StageDiagnosis
@@ -33,7 +32,11 @@ class CostPoint:
 
 def can_draw() -> bool:
     """Whether matplotlib is there."""
-    return find_spec("matplotlib") is not None
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def draw_cost_quality(name: str, title: str, cost_label: str, points: Sequence[CostPoint]) -> Drawing:
