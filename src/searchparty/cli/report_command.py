@@ -39,6 +39,7 @@ def report_and_print(
     found = gather(runs)
     title = title or ", ".join(path.resolve().name for path in runs)
     if not can_draw():
+        found.notes.append("Plots are missing, since matplotlib was not installed.")
         print(f"no plots: {missing_package('matplotlib', 'plot', 'drawing plots')}", file=sys.stderr)
     document = make_report(found, title=title, deviations=deviations, plots=can_draw())
     first = runs[0] if runs[0].name else runs[0].resolve()

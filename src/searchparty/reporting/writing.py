@@ -43,9 +43,8 @@ def make_report(found: Gathered, *, title: str = "Report", deviations: Sequence[
     if not found.systems and not found.trainings:
         raise UserError("there is nothing to report; name runs of searchparty eval or searchparty train", *found.notes)
     document = Document(title)
-    notes = [*found.notes, *([] if plots else ["Plots are missing, since matplotlib was not installed."])]
-    if notes:
-        document.sections.append(Section("What is missing", notes))
+    if found.notes:
+        document.sections.append(Section("What is missing", found.notes))
     if found.systems:
         document.sections.append(results_section(found.systems))
         if plots:
