@@ -134,12 +134,9 @@ def test_shards_on_several_devices_give_one_ranking() -> None:
     assert found(ExactSearch(vectors, ["cpu"] * 501), queries, 9) == whole
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-def test_sums_that_another_device_adds_up_in_another_order_change_no_score(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sums_that_another_device_adds_up_in_another_order_change_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(8)
-    vectors, queries = store(unit(generator, 300, 48), storage), unit(generator, 20, 48)
+    vectors, queries = store(unit(generator, 300, 48), "float32"), unit(generator, 20, 48)
     expected = found(ExactSearch(vectors), queries, 300)
     in_order = Shard.sums
 
@@ -151,7 +148,7 @@ def test_sums_that_another_device_adds_up_in_another_order_change_no_score(
 
 
 @settings(deadline=None, max_examples=60)
-@given(seed=st.integers(0, 2**32), dimension=st.integers(1, 400), storage=st.sampled_from(STORAGES))
+@given(seed=st.integers(0, 2**32), dimension=st.integers(20, 400), storage=st.sampled_from(STORAGES))
 def test_a_score_that_is_called_certain_is_that_of_the_cpu(seed: int, dimension: int, storage: Storage) -> None:
     generator = np.random.default_rng(seed)
     vectors = store(unit(generator, 60, dimension), storage)
@@ -159,8 +156,8 @@ def test_a_score_that_is_called_certain_is_that_of_the_cpu(seed: int, dimension:
     scales = 1.0 if vectors.scales is None else vectors.scales.astype(np.float64)
     products = queries.values[:, None].astype(np.float64) * vectors.values.astype(np.float64)
     one_after_the_other = np.cumsum(products[:, :, ::-1], axis=2)[:, :, -1] * scales
-    scores, certain = queries.round(one_after_the_other, vectors.largest_norm)
-    assert dimension < 100 or certain.mean() > 0.99  # few numbers have sums halfway between two roundings more often
+    scores, certain = queries.round(one_after_the_other, vectors)
+    assert certain.all() if storage != "float32" else certain.mean() > 0.98
     for number in range(len(queries.values)):
         settled = certain[number]
         assert np.array_equal(scores[number, settled], queries.scores(number, vectors.values, vectors.scales)[settled])
@@ -170,6 +167,6 @@ def test_a_sum_beside_the_border_of_two_roundings_is_not_called_certain() -> Non
     vectors = store(np.eye(1, 8, dtype=np.float32), "float32")
     queries = Queries.prepare(np.ones((1, 8), np.float32), vectors)
     border = 0.5 + 2.0**-25 + 2.0**-53
-    scores, certain = queries.round(np.array([[0.5, border, border + 2.0**-26]]), vectors.largest_norm)
+    scores, certain = queries.round(np.array([[0.5, border, border + 2.0**-26]]), vectors)
     assert certain.tolist() == [[True, False, True]]
     assert scores[0, 0] == queries.factors[0] * 0.5

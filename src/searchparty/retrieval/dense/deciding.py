@@ -78,23 +78,33 @@ class Queries:
         scores: NDArray[np.float32] = (sums * self.factors[number]).astype(np.float32)
         return scores
 
-    def round(self, sums: NDArray[np.float64], largest_norm: float) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def round(self, sums: NDArray[np.float64], vectors: Vectors) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Scores from float64 sums that were made in any order on any device.
 
-        Two orders differ by at most d · 2^-52 · |query| · |vector| (d components; twice the bound of Higham, Accuracy and
-        Stability of Numerical Algorithms, 2nd ed., section 3.1). Where that cannot change the rounding, `scores` says the same.
-
         Args:
-            sums: products of values and stored vectors, times their scales, float64 [queries, rows].
-            largest_norm: no stored vector is longer than this.
+            sums: products of the values and stored vectors, times their scales, float64 [queries, rows].
+            vectors: the stored vectors.
 
         Returns:
-            scores, float32 [queries, rows], and whether each is certain.
+            scores, float32 [queries, rows], and whether `scores` is certain to say the same of each.
         """
-        doubts = (self.values.shape[1] + 4) * 2.0**-52 * self.norms * largest_norm * self.factors
         exact = sums * self.factors[:, None]
-        low, high = ((exact + sign * doubts[:, None]).astype(np.float32) for sign in (-1, 1))
+        doubts = (self._doubts(vectors) * self.factors)[:, None]
+        low, high = ((exact + sign * doubts).astype(np.float32) for sign in (-1, 1))
         return exact.astype(np.float32), low == high
+
+    def _doubts(self, vectors: Vectors) -> NDArray[np.float64]:
+        """How far apart two orders of summing can be, float64 [queries].
+
+        float64 holds multiples of 2^-e below 2^(53-e) exactly. Products of two float16 numbers are multiples of 2^-48, and no
+        part of their sum exceeds |query| · |vector|; products with int8 are multiples of 2^-24 and far smaller than 2^29. Else
+        twice the bound of Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1.
+        """
+        largest = self.norms * vectors.largest_norm
+        if vectors.values.dtype == np.int8:
+            return np.zeros_like(largest)
+        doubts = (vectors.dimension + 4) * 2.0**-52 * largest
+        return np.where(largest < 2.0**5, 0.0, doubts) if vectors.values.dtype == np.float16 else doubts
 
 
 def best_of(rows: NDArray[np.int64], scores: NDArray[np.float32], k: int) -> Found:

@@ -98,7 +98,7 @@ class ExactSearch:
         margins_Q = (self._vectors.dimension + 4) * _precision(self._vectors) * prepared.norms * self._vectors.largest_norm
         floors_Q = -np.partition(-fast_QR, k - 1, axis=1)[:, k - 1] - 2 * margins_Q - _UNDERFLOW
         possible_QR = fast_QR >= floors_Q[:, None]
-        scores_QR, certain_QR = prepared.round(sums_QR, self._vectors.largest_norm)
+        scores_QR, certain_QR = prepared.round(sums_QR, self._vectors)
         for number in np.flatnonzero((possible_QR & ~certain_QR).any(axis=1)).tolist():
             places = np.flatnonzero(possible_QR[number] & ~certain_QR[number])
             places = places[np.argsort(rows_QR[number, places])]
