@@ -229,11 +229,12 @@ def test_contract_9_sampling_that_the_teacher_cannot_be_compared_with_is_named()
 
 def test_contract_9_episodes_that_a_service_or_the_teams_code_ended_are_set_aside_and_counted() -> None:
     episodes = [chained(0), chained(1, [WRONG, WRONG]), chained(2, searcher=[FAILED]), chained(3)]
-    episodes[3].stop_reason = StopReason.TEAM_ERROR
+    episodes[3].stop_reason, episodes[3].detail = StopReason.TEAM_ERROR, "KeyError: 'x'\n in a team"
+    episodes[2].detail = None
     result = assign_credit(episodes, CHAINED_RL, judge(*episodes))
     assert result.set_aside == {StopReason.MODEL_FAILED: 1, StopReason.TEAM_ERROR: 1}
     assert {one.key.sample for one in result.signals} == {0, 1}
     assert [str(finding) for finding in result.findings] == [
         "episodes_set_aside: 1 of 4 episodes ended with model_failed and teach nothing",
-        "episodes_set_aside: 1 of 4 episodes ended with team_error and teach nothing",
+        "episodes_set_aside: 1 of 4 episodes ended with team_error and teach nothing (the first one: KeyError: 'x' in a team)",
     ]

@@ -1,7 +1,9 @@
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -246,3 +248,22 @@ async def test_closing_ends_what_is_running_frees_the_model_once_and_may_be_done
             await running.generate([request()])
     assert isinstance(reply, Failure) and reply.kind is FailureKind.UNREACHABLE
     assert freed == ["model"]
+
+
+async def test_two_engines_in_one_process_take_turns() -> None:
+    stepping: list[StubLLM] = []
+    most = []
+
+    def slowly(llm: StubLLM) -> None:
+        stepping.append(llm)
+        time.sleep(0.002)
+        most.append(len(stepping))
+        stepping.remove(llm)
+
+    first, second = StubLLM(), StubLLM()
+    for llm in (first, second):
+        llm.before_step = partial(slowly, llm)
+    async with engine(first) as one, engine(second) as other:
+        await asyncio.gather(*(candidates(running, request(seed=seed)) for seed in range(3) for running in (one, other)))
+    assert first.most_running and second.most_running
+    assert set(most) == {1}

@@ -21,7 +21,9 @@ def suspicions(
 ) -> Iterator[Finding]:
     """Everything suspicious that concerns a whole batch or a whole role."""
     for reason, number in set_aside.items():
-        detail = f"{number} of {len(episodes)} episodes ended with {reason} and teach nothing"
+        said = next((episode.detail for episode in episodes if episode.stop_reason is reason and episode.detail), None)
+        cause = "" if said is None else f" (the first one: {' '.join(said.split())[:200]})"
+        detail = f"{number} of {len(episodes)} episodes ended with {reason} and teach nothing{cause}"
         yield Finding(FindingKind.EPISODES_SET_ASIDE, None, detail)
     for name, role in plan.roles.items():
         if role.learns:

@@ -7,6 +7,7 @@ part of it in `SteppedEngine`); does not know where requests come from (`vllm_en
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -23,6 +24,9 @@ from searchparty.models.types import Completion, FinishReason, Generated, Tokeni
 
 SEED_BITS = 2**63 - 1
 """A seed of vLLM is not negative."""
+
+ONE_AT_A_TIME = threading.Lock()
+"""vLLM keeps the state of the step it is in, and the memory of its CUDA graphs, once for a process: engines take turns."""
 
 NamedTensors = Iterable[tuple[str, torch.Tensor]]
 
@@ -124,7 +128,9 @@ class VllmBatch:
         """Let vLLM make one step and take what is finished. If it breaks, everything in hand fails."""
         try:
             self._drop_cancelled()
-            stopped = [output.request_id for output in self._llm.step() if self._take(output)]
+            with ONE_AT_A_TIME:
+                outputs = self._llm.step()
+            stopped = [output.request_id for output in outputs if self._take(output)]
             if stopped:
                 self._llm.abort_request(stopped)
         except Exception as error:
@@ -146,8 +152,8 @@ class VllmBatch:
         """Finish what is in hand, put new weights into the model, and forget what was computed with the old ones."""
         while self.busy:
             self.step()
-        self._llm.step()  # a step that was under way for requests since aborted still uses the old weights
-        with torch.no_grad():
+        with ONE_AT_A_TIME, torch.no_grad():
+            self._llm.step()  # a step that was under way for requests since aborted still uses the old weights
             self._put_weights((name, tensor.detach()) for name, tensor in named_tensors)
         if torch.cuda.is_available():
             torch.cuda.synchronize()  # afterwards the caller may change the tensors

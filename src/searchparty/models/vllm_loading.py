@@ -14,7 +14,7 @@ from searchparty.errors import UserError, missing_package
 from searchparty.models.huggingface import load_chat
 from searchparty.models.loading import Model, model_folder
 from searchparty.models.model_folders import check_model_folder, model_identity
-from searchparty.models.vllm_batch import NamedTensors
+from searchparty.models.vllm_batch import ONE_AT_A_TIME, NamedTensors
 from searchparty.models.vllm_engine import VllmEngine
 
 ENVIRONMENT = {
@@ -56,7 +56,8 @@ def load_vllm(
     chat = load_chat(folder, spec)
     arguments = vllm_arguments(folder, memory_share, context_tokens, most_running, dtype) | settings
     try:
-        llm = vllm.LLMEngine.from_engine_args(vllm.EngineArgs(**arguments))
+        with ONE_AT_A_TIME:
+            llm = vllm.LLMEngine.from_engine_args(vllm.EngineArgs(**arguments))
     except (ValueError, TypeError, OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
         raise UserError(f"{spec}: vLLM cannot load the model ({type(error).__name__}: {reason})") from None
