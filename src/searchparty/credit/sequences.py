@@ -79,7 +79,7 @@ def last_turn_taken(transcript: Transcript) -> list[Span]:
 class _Recorded:
     """The tokens of many agents as they were recorded, every span once, and where the sequences find theirs.
 
-    Every sampled token is trained in one sequence, and the order of sequences is that of the record. So the log-probabilities of
+    Every sampled token is trained in one sequence, and sequences stand in the order of the record. So the log-probabilities of
     all trainable tokens, one after another, are those that were recorded.
     """
 
@@ -125,8 +125,8 @@ class _Recorded:
         """One span. Gives the number of tokens that were sampled."""
         if span.ids is None:
             raise UserError(
-                f"{_place(episode, transcript)}: is not token-exact, so nothing can be trained on it; play the role with a model "
-                "that exchanges token ids"
+                f"{_place(episode, transcript)}: is not token-exact, so nothing can be trained on it; play the role with a "
+                "model that exchanges token ids"
             )
         length = len(span.ids)
         self.ids.append(span.ids)
@@ -176,7 +176,7 @@ def _split(episode: Episode, transcript: Transcript) -> tuple[Sequence[Span], Se
         raise ValueError(
             f"{_place(episode, transcript)}: the candidates of call {candidates[0].call} do not stand side by side from 0 on"
         )
-    if any([span.candidate for span in history]):
+    if any(span.candidate for span in history):
         raise ValueError(f"{_place(episode, transcript)}: a call that is not the last has several candidates")
     return history, candidates
 
@@ -184,8 +184,8 @@ def _split(episode: Episode, transcript: Transcript) -> tuple[Sequence[Span], Se
 def _recorded_logprobs(episode: Episode, transcript: Transcript, span: Span) -> Sequence[float]:
     if span.logprobs is None:
         raise UserError(
-            f"{_place(episode, transcript)}: call {span.call} was recorded without log-probabilities; sample with an engine that "
-            "returns them, or have the learner compute them before credit is assigned"
+            f"{_place(episode, transcript)}: call {span.call} was recorded without log-probabilities; sample with an engine "
+            "that returns them, or have the learner compute them before credit is assigned"
         )
     if span.ids is None or len(span.logprobs) != len(span.ids):
         length = len(span.ids or ())
