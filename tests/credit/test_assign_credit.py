@@ -34,7 +34,7 @@ def same(one: Signal, other: Signal) -> bool:
     return all(np.allclose(getattr(one, name), getattr(other, name), atol=1e-6) for name in arrays)
 
 
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 @given(st.permutations(EPISODES))
 def test_the_order_of_episodes_does_not_matter(episodes: list) -> None:  # type: ignore[type-arg]
     evidence = judge(*EPISODES, teacher=0.25)

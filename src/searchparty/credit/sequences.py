@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain
 
 import numpy as np
 
@@ -72,7 +72,8 @@ def token_sequences(episode: Episode, *, logprobs_required: bool = True) -> list
 def last_turn_taken(transcript: Transcript) -> list[Span]:
     """The action spans of the last call that was answered, one per candidate; a failed call after it is passed over."""
     actions = [span for span in transcript.spans if span.kind is SpanKind.ACTION]
-    return [span for span in actions if span.call == actions[-1].call]
+    last = actions[-1].call if actions else None
+    return [span for span in actions if span.call == last]
 
 
 @dataclass(slots=True)
@@ -105,38 +106,34 @@ class _Recorded:
         history, candidates = _split(episode, transcript)
         if not candidates:
             return
-        start, trained = self.length, 0
-        for span in history:
-            at = self.ends[-1] + self.length - start
-            trained += self._append(episode, transcript, span, at, logprobs_required)
-        shared = slice(start, self.length)
-        for number, span in enumerate(candidates):
-            own = self.length
-            at = self.ends[-1] + shared.stop - start
-            tokens = self._append(episode, transcript, span, at, logprobs_required)
-            self.pieces += [shared, slice(own, self.length)]
-            self.ends.append(at + tokens)
-            self.tokens.append(tokens if number else trained + tokens)
-            assert span.call is not None
-            key = SequenceKey(episode.question_key, episode.sample, transcript.agent, number)
-            self.heads.append((key, transcript.role, span.call))
-
-    def _append(self, episode: Episode, transcript: Transcript, span: Span, at: int, logprobs_required: bool) -> int:
-        """One span. Gives the number of tokens that were sampled."""
-        if span.ids is None:
+        spans = [*history, *candidates]
+        ids = [span.ids for span in spans if span.ids is not None]
+        if len(ids) < len(spans):
             raise UserError(
                 f"{_place(episode, transcript)}: is not token-exact, so nothing can be trained on it; play the role with a "
                 "model that exchanges token ids"
             )
-        length = len(span.ids)
-        self.ids.append(span.ids)
-        self.length += length
-        if span.kind is not SpanKind.ACTION:
-            return 0
-        self.sampled.append((at, length))
+        self.ids += ids
+        lengths = list(map(len, ids))
+        ends = list(accumulate(lengths, initial=self.length))
+        actions = [number for number, span in enumerate(spans) if span.kind is SpanKind.ACTION]
         if logprobs_required:
-            self.logprobs.append(_recorded_logprobs(episode, transcript, span))
-        return length
+            self.logprobs += [_recorded_logprobs(episode, transcript, spans[number], lengths[number]) for number in actions]
+        earlier = actions[: -len(candidates)]
+        self.sampled += [(self.ends[-1] + ends[number] - self.length, lengths[number]) for number in earlier]
+        trained = sum(lengths[number] for number in earlier)
+        shared = slice(self.length, ends[len(history)])
+        for number, span in enumerate(candidates):
+            assert span.call is not None
+            own = slice(*ends[len(history) + number : len(history) + number + 2])
+            start, tokens = self.ends[-1] + shared.stop - shared.start, own.stop - own.start
+            self.pieces += (shared, own)
+            self.ends.append(start + tokens)
+            self.sampled.append((start, tokens))
+            self.tokens.append(tokens if number else trained + tokens)
+            key = SequenceKey(episode.question_key, episode.sample, transcript.agent, number)
+            self.heads.append((key, transcript.role, span.call))
+        self.length = ends[-1]
 
     def sequences(self) -> list[TokenSequence]:
         """Make the arrays and cut them. `_N` are the trainable tokens of all sequences, `_S` sequences, `_P` sampled spans."""
@@ -181,14 +178,13 @@ def _split(episode: Episode, transcript: Transcript) -> tuple[Sequence[Span], Se
     return history, candidates
 
 
-def _recorded_logprobs(episode: Episode, transcript: Transcript, span: Span) -> Sequence[float]:
+def _recorded_logprobs(episode: Episode, transcript: Transcript, span: Span, length: int) -> Sequence[float]:
     if span.logprobs is None:
         raise UserError(
             f"{_place(episode, transcript)}: call {span.call} was recorded without log-probabilities; sample with an engine "
             "that returns them, or have the learner compute them before credit is assigned"
         )
-    if span.ids is None or len(span.logprobs) != len(span.ids):
-        length = len(span.ids or ())
+    if len(span.logprobs) != length:
         raise ValueError(
             f"{_place(episode, transcript)}: call {span.call} has {len(span.logprobs)} log-probabilities for {length} tokens"
         )
