@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from playing import PARIS, Lines, good_lines, play_lines
-from searchparty.credit.estimators.base import Sample
+from searchparty.credit.estimators.base import Estimator, GroupCounts, Heard, Samples
 from searchparty.credit.evidence import Evidence
 from searchparty.credit.gathering import says_something
+from searchparty.credit.layout import Layout
 from searchparty.credit.reward_mix import Reward
 from searchparty.credit.sequences import TokenSequence, token_sequences
 from searchparty.credit.types import FloatArray, SequenceKey
@@ -49,6 +50,17 @@ def earned(total: float, *, penalty: float = 0.0) -> Reward:
     return Reward({}, total + penalty, penalty)
 
 
+@dataclass
+class Sample:
+    """A sequence with what is known of it; arrays have an entry per token."""
+
+    sequence: TokenSequence
+    reward: Reward
+    teacher_logprobs_T: FloatArray | None = None
+    values_T: FloatArray | None = None
+    reference_penalty_T: FloatArray | None = None
+
+
 def sample(reward: float | Reward, tokens: int = 1, **where: Any) -> Sample:
     """A sample whose tokens are all trainable."""
     return Sample(sequence([1] * tokens, **where), reward if isinstance(reward, Reward) else earned(reward))
@@ -57,6 +69,43 @@ def sample(reward: float | Reward, tokens: int = 1, **where: Any) -> Sample:
 def floats(values: Sequence[float]) -> FloatArray:
     """An array as models give them."""
     return np.array(values, dtype=np.float32)
+
+
+@dataclass
+class Estimated:
+    """What an estimator says of each sample, in order: arrays of an entry per token, 0 where none is trained."""
+
+    advantages: list[FloatArray]
+    returns: list[FloatArray] | None
+    groups: GroupCounts | None
+
+
+def estimate(estimator: Estimator, samples: Sequence[Sample]) -> Estimated:
+    """Hand an estimator its samples side by side, and cut what it says."""
+    sequences = [one.sequence for one in samples]
+    layout = Layout(sequences)
+
+    def side_by_side(arrays: Sequence[FloatArray | None]) -> FloatArray:
+        pairs = zip(sequences, arrays, strict=True)
+        return layout.collect([floats([0] * len(one.ids_T)) if array is None else array for one, array in pairs])
+
+    def heard(arrays: Sequence[FloatArray | None]) -> Heard:
+        known_S = np.array([array is not None for array in arrays], dtype=np.bool_)
+        return Heard(side_by_side(arrays), known_S, np.zeros_like(known_S))
+
+    found = estimator.estimate(
+        Samples(
+            sequences,
+            [one.reward for one in samples],
+            layout,
+            layout.collect([one.old_logprobs_T for one in sequences]),
+            heard([one.teacher_logprobs_T for one in samples]),
+            heard([one.values_T for one in samples]),
+            side_by_side([one.reference_penalty_T for one in samples]),
+        )
+    )
+    returns = None if found.returns_N is None else layout.place(found.returns_N)
+    return Estimated(layout.place(found.advantages_N), returns, found.groups)
 
 
 def chained(number: int = 0, answers: Sequence[str] = (RIGHT, WRONG), question: str = "q1", **lines: Any) -> Episode:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from credit_factories import RIGHT, WRONG, chained, earned, floats, hierarchical, judge, sequence
+from credit_factories import RIGHT, WRONG, Sample, chained, earned, estimate, floats, hierarchical, judge, sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
 from searchparty.credit.assign import assign_credit
-from searchparty.credit.estimators.base import GroupCounts, Sample
+from searchparty.credit.estimators.base import GroupCounts
 from searchparty.credit.estimators.gae import GeneralisedAdvantage
 from searchparty.credit.findings import FindingKind
 from searchparty.credit.plan import CreditPlan, RoleCredit
@@ -110,7 +110,7 @@ def test_contract_7_values_at_observation_tokens_cannot_leak(
     clean = Sample(sequence(trainable), earned(reward), values_T=floats([value for _, value, _ in history]))
     spoiled_T = floats([value if sampled else noise for sampled, value, noise in history])
     estimator = GeneralisedAdvantage(discount=discount, trace_decay=trace_decay)
-    one, other = (estimator.estimate([made]) for made in (clean, replace(clean, values_T=spoiled_T)))
+    one, other = (estimate(estimator, [made]) for made in (clean, replace(clean, values_T=spoiled_T)))
     assert one.advantages[0].tolist() == other.advantages[0].tolist()
     assert one.returns is not None and other.returns is not None
     assert one.returns[0].tolist() == other.returns[0].tolist()
@@ -124,8 +124,8 @@ def test_contract_7_a_history_gives_what_its_sampled_tokens_alone_would_give(his
     kept = [value for sampled, value, _ in history if sampled]
     bare = Sample(sequence([1] * len(kept)), earned(1), values_T=floats(kept))
     estimator = GeneralisedAdvantage(discount=0.9, trace_decay=0.8)
-    found = estimator.estimate([whole]).advantages[0][whole.sequence.trainable_T]
-    assert found.tolist() == estimator.estimate([bare]).advantages[0].tolist()
+    found = estimate(estimator, [whole]).advantages[0][whole.sequence.trainable_T]
+    assert found.tolist() == estimate(estimator, [bare]).advantages[0].tolist()
 
 
 # Contract 9: silence is an alarm.

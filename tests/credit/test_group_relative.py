@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from credit_factories import earned, sample
+from credit_factories import Sample, earned, estimate, sample
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from searchparty.credit.estimators.base import GroupCounts, Sample
+from searchparty.credit.estimators.base import GroupCounts
 from searchparty.credit.estimators.group_relative import GroupRelative
 
 EPISODES, CANDIDATES = GroupRelative(compare="episodes"), GroupRelative(compare="candidates")
@@ -17,7 +17,7 @@ PLAIN = GroupRelative(compare="episodes", normalise=False)
 
 def advantages(estimator: GroupRelative, samples: list[Sample]) -> list[float]:
     """The one advantage of each sample."""
-    return [float(one[0]) for one in estimator.estimate(samples).advantages]
+    return [float(one[0]) for one in estimate(estimator, samples).advantages]
 
 
 def attempts(*rewards: float) -> list[Sample]:
@@ -39,7 +39,7 @@ def test_without_normalisation_rewards_are_only_centred_and_the_coefficient_scal
 
 def test_every_trainable_token_of_a_sequence_gets_the_same_advantage() -> None:
     samples = [sample(1, 3, sample=0), sample(0, 2, sample=1)]
-    first, second = PLAIN.estimate(samples).advantages
+    first, second = estimate(PLAIN, samples).advantages
     assert first.tolist() == [0.5, 0.5, 0.5]
     assert second.tolist() == [-0.5, -0.5]
 
@@ -49,7 +49,7 @@ def test_candidates_are_compared_within_their_call_and_episode_alone() -> None:
     second = [sample(reward, sample=1, agent="answerer.1", candidate=number) for number, reward in enumerate([1, 1])]
     root = 1 / np.sqrt(2)
     assert advantages(CANDIDATES, first + second) == pytest.approx([root, -root, 0, 0])
-    assert CANDIDATES.estimate(first + second).groups == GroupCounts(2, 0, 1)
+    assert estimate(CANDIDATES, first + second).groups == GroupCounts(2, 0, 1)
 
 
 def test_an_episode_has_one_vote_however_many_agents_it_had() -> None:
@@ -69,7 +69,7 @@ def test_agents_of_one_episode_may_differ_and_share_its_vote() -> None:
 def test_agents_of_a_single_episode_are_not_compared_with_each_other() -> None:
     samples = [sample(1, agent="searcher.1"), sample(0, agent="searcher.2")]
     assert advantages(EPISODES, samples) == [0, 0]
-    assert EPISODES.estimate(samples).groups == GroupCounts(1, 1, 0)
+    assert estimate(EPISODES, samples).groups == GroupCounts(1, 1, 0)
 
 
 def test_penalties_count_where_outcomes_differ_and_never_by_themselves() -> None:
@@ -77,7 +77,7 @@ def test_penalties_count_where_outcomes_differ_and_never_by_themselves() -> None
     equal = [sample(earned(1 - cost, penalty=cost), sample=n) for n, cost in [(0, 0.001), (1, 0.003)]]
     assert advantages(EPISODES, differing) == pytest.approx([0.501 / np.sqrt(0.5), -0.501 / np.sqrt(0.5)], rel=1e-6)
     assert advantages(EPISODES, equal) == [0, 0]
-    assert EPISODES.estimate(equal).groups == GroupCounts(1, 0, 1)
+    assert estimate(EPISODES, equal).groups == GroupCounts(1, 0, 1)
 
 
 def test_rounding_is_not_taken_for_a_difference() -> None:
@@ -85,7 +85,7 @@ def test_rounding_is_not_taken_for_a_difference() -> None:
 
 
 def test_nothing_to_compare_gives_nothing() -> None:
-    assert EPISODES.estimate([]).groups == GroupCounts(0, 0, 0)
+    assert estimate(EPISODES, []).groups == GroupCounts(0, 0, 0)
 
 
 rewards_lists = st.lists(st.integers(-8, 8).map(lambda eighths: eighths / 8), min_size=1, max_size=8)
@@ -125,4 +125,4 @@ def test_the_order_of_samples_does_not_matter(members: list[tuple[int, int, floa
     by_key = {one.sequence.key: value for one, value in zip(samples, advantages(EPISODES, samples), strict=True)}
     again = {one.sequence.key: value for one, value in zip(shuffled, advantages(EPISODES, shuffled), strict=True)}
     assert again == pytest.approx(by_key, abs=1e-6)
-    assert EPISODES.estimate(samples).groups == EPISODES.estimate(shuffled).groups
+    assert estimate(EPISODES, samples).groups == estimate(EPISODES, shuffled).groups

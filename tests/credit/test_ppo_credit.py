@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from credit_factories import RIGHT, chained, earned, floats, judge, sequence
+from credit_factories import RIGHT, Sample, chained, earned, estimate, floats, judge, sequence
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from searchparty.credit.assign import assign_credit
-from searchparty.credit.estimators.base import Sample
 from searchparty.credit.estimators.gae import GeneralisedAdvantage
 from searchparty.credit.gathering import sequences_to_score
 from searchparty.credit.plan import CreditPlan
@@ -43,7 +42,7 @@ def test_gae_with_rewards_of_tokens_equals_the_sum_over_temporal_differences(cas
     trainable, values, penalties, reward = case
     one = sequence(trainable)
     sample = Sample(one, earned(reward), values_T=floats(values), reference_penalty_T=floats(penalties))
-    found = GeneralisedAdvantage(discount=discount, trace_decay=decay).estimate([sample])
+    found = estimate(GeneralisedAdvantage(discount=discount, trace_decay=decay), [sample])
     kept = [place for place, flag in enumerate(trainable) if flag]
     rewards = [-np.float32(penalties[place]) for place in kept]
     rewards[-1] += reward
@@ -59,13 +58,13 @@ def test_contract_7_nothing_at_an_observation_token_reaches_an_advantage(case, n
     one = sequence(trainable)
     elsewhere = np.array(trainable) == 0
 
-    def estimate(values: list[float], penalties: list[float]):
+    def estimated(values: list[float], penalties: list[float]):
         sample = Sample(one, earned(reward), values_T=floats(values), reference_penalty_T=floats(penalties))
-        return GeneralisedAdvantage(discount=0.9, trace_decay=0.8, whitening="tokens").estimate([sample])
+        return estimate(GeneralisedAdvantage(discount=0.9, trace_decay=0.8, whitening="tokens"), [sample])
 
     changed = np.array(noise[: len(trainable)])
-    first = estimate(values, penalties)
-    second = estimate(np.where(elsewhere, changed, values).tolist(), np.where(elsewhere, changed, penalties).tolist())
+    first = estimated(values, penalties)
+    second = estimated(np.where(elsewhere, changed, values).tolist(), np.where(elsewhere, changed, penalties).tolist())
     assert np.array_equal(first.advantages[0], second.advantages[0])
     assert np.array_equal(first.returns[0], second.returns[0])
     assert not first.advantages[0][elsewhere].any()
@@ -76,7 +75,7 @@ def test_whitened_advantages_have_mean_0_and_deviation_1_over_tokens_and_returns
         Sample(sequence([1, 0, 1]), earned(1.0), values_T=floats([0.5, 9, 0.25])),
         Sample(sequence([1, 1, 1], sample=1), earned(-1.0), values_T=floats([0.0, 0.1, 0.2])),
     ]
-    plain_, white = GeneralisedAdvantage().estimate(samples), GeneralisedAdvantage(whitening="tokens").estimate(samples)
+    plain_, white = estimate(GeneralisedAdvantage(), samples), estimate(GeneralisedAdvantage(whitening="tokens"), samples)
     kept = [one.sequence.trained for one in samples]
     every = np.concatenate([array[place] for array, place in zip(white.advantages, kept, strict=True)])
     assert every.mean() == pytest.approx(0, abs=1e-6)
@@ -86,7 +85,7 @@ def test_whitened_advantages_have_mean_0_and_deviation_1_over_tokens_and_returns
 
 def test_equal_advantages_are_whitened_to_nothing() -> None:
     samples = [Sample(sequence([1, 1], sample=n), earned(0.3), values_T=floats([0.3, 0.3])) for n in range(2)]
-    found = GeneralisedAdvantage(whitening="tokens").estimate(samples)
+    found = estimate(GeneralisedAdvantage(whitening="tokens"), samples)
     assert not any(array.any() for array in found.advantages)
 
 
@@ -95,19 +94,20 @@ def test_whitening_does_not_depend_on_the_order_of_samples() -> None:
     samples = [
         Sample(sequence([1] * 7, sample=n), earned(draw.normal()), values_T=floats(draw.normal(size=7))) for n in range(20)
     ]
-    forwards = GeneralisedAdvantage(whitening="tokens").estimate(samples).advantages
-    backwards = GeneralisedAdvantage(whitening="tokens").estimate(samples[::-1]).advantages
+    forwards = estimate(GeneralisedAdvantage(whitening="tokens"), samples).advantages
+    backwards = estimate(GeneralisedAdvantage(whitening="tokens"), samples[::-1]).advantages
     assert all(np.array_equal(a, b) for a, b in zip(forwards, backwards[::-1], strict=True))
 
 
 def test_each_token_pays_for_its_own_distance_from_the_reference() -> None:
     one = sequence([1, 0, 1], [-1.0, -9.0, -2.0])
-    penalty_T = reference_penalty(one, floats([-1.5, -5.0, -1.0]), 0.1)
-    assert penalty_T == pytest.approx([0.1 * 0.5, 0.0, 0.1 * -1.0])
+    penalty_N = reference_penalty(floats([-1.0, -2.0]), floats([-1.5, -1.0]), 0.1)
+    assert penalty_N == pytest.approx([0.1 * 0.5, 0.1 * -1.0])
+    penalty_T = floats([penalty_N[0], 0.0, penalty_N[1]])
     sample = Sample(
         one, Reward({}, 1.0, 0.0, float(penalty_T.sum())), values_T=floats([0, 0, 0]), reference_penalty_T=penalty_T
     )
-    found = GeneralisedAdvantage().estimate([sample])
+    found = estimate(GeneralisedAdvantage(), [sample])
     assert found.advantages[0] == pytest.approx([1.0 + 0.1 - 0.05, 0.0, 1.0 + 0.1])
 
 

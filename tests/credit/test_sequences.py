@@ -7,7 +7,7 @@ import pytest
 from credit_factories import RIGHT, WRONG, chained, hierarchical
 
 from playing import good_lines, play_lines
-from searchparty.credit.sequences import agent_sequences, token_sequences
+from searchparty.credit.sequences import agent_sequences, sequences_of, token_sequences
 from searchparty.episodes.types import Call, Episode, Span, SpanKind
 from searchparty.errors import UserError
 from searchparty.teams.chained import Chained
@@ -46,6 +46,18 @@ def test_earlier_turns_shared_by_several_candidates_are_trained_once() -> None:
     assert sum(one.trainable_T.sum() for one in sequences) == sampled
     assert sequences[1].trainable_T.sum() == len(actions[-1].ids or ())
     assert not np.any(sequences[1].old_logprobs_T[~sequences[1].trainable_T])
+
+
+def test_agents_cut_from_one_batch_have_what_each_has_alone_and_share_no_token() -> None:
+    parts = [(one, transcript) for one in (hierarchical(), _searcher_with_two_last_turns()) for transcript in one.agents]
+    together = sequences_of(parts)
+    alone = [sequence for part in parts for sequence in agent_sequences(*part)]
+    assert [(one.key, one.role, one.call) for one in together] == [(one.key, one.role, one.call) for one in alone]
+    for name in ("ids_T", "trainable_T", "old_logprobs_T", "trained"):
+        for one, other in zip(together, alone, strict=True):
+            assert getattr(one, name).tolist() == getattr(other, name).tolist()
+            getattr(one, name)[:] = 0
+    assert sequences_of([]) == []
 
 
 def test_what_was_observed_after_the_last_turn_is_left_out() -> None:

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 
 import numpy as np
 
-from searchparty.credit.estimators.base import Estimates, Sample
+from searchparty.credit.estimators.base import Estimates
 from searchparty.credit.evidence import Evidence
 from searchparty.credit.gathering import Gathered, gather
-from searchparty.credit.layout import Layout
 from searchparty.credit.plan import CreditPlan
-from searchparty.credit.reductions import token_weights
+from searchparty.credit.reductions import WeightArray, token_weights
 from searchparty.credit.result import CreditResult, RoleCounts
 from searchparty.credit.reward_mix import Reward
 from searchparty.credit.suspicions import suspicions
-from searchparty.credit.types import FloatArray, Signal
+from searchparty.credit.types import Signal
 from searchparty.episodes.types import Episode
 
 
@@ -38,22 +38,10 @@ def assign_credit(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evide
 
 def _assign(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evidence) -> CreditResult:
     gathered = gather(episodes, plan, evidence)
-    advantages: list[FloatArray] = [np.zeros(0, dtype=np.float32)] * len(gathered.samples)
-    returns: list[FloatArray | None] = [None] * len(gathered.samples)
-    places_of: dict[str, list[int]] = {name: [] for name in plan.roles}
-    for place, sample in enumerate(gathered.samples):
-        places_of[sample.sequence.role].append(place)
-    counts = {}
-    for name, role in plan.roles.items():
-        places = places_of[name]
-        samples = [gathered.samples[place] for place in places]
-        estimates = role.estimator.estimate(samples) if role.learns else Estimates([])
-        for number, place in enumerate(places):
-            advantages[place] = estimates.advantages[number]
-            returns[place] = None if estimates.returns is None else estimates.returns[number]
-        counts[name] = _count(name, gathered, samples, estimates)
+    estimates = {name: plan.roles[name].estimator.estimate(samples) for name, samples in gathered.samples.items()}
+    counts = {name: _count(name, gathered, estimates.get(name)) for name in plan.roles}
     findings = [*gathered.findings, *suspicions(episodes, plan, evidence, counts, gathered.set_aside)]
-    return CreditResult(_signals(gathered.samples, advantages, returns, plan), counts, dict(gathered.set_aside), findings)
+    return CreditResult(_signals(gathered, estimates, plan), counts, dict(gathered.set_aside), findings)
 
 
 @contextmanager
@@ -68,15 +56,17 @@ def _collector_at_rest() -> Iterator[None]:
             gc.enable()
 
 
-def _count(name: str, gathered: Gathered, samples: Sequence[Sample], estimates: Estimates) -> RoleCounts:
-    rewards = gathered.rewards[name]
+def _count(name: str, gathered: Gathered, estimates: Estimates | None) -> RoleCounts:
+    """`estimates` is None for a role that does not learn."""
+    rewards, samples = gathered.rewards[name], gathered.samples.get(name)
+    scored_S = None if samples is None or samples.teacher is None else samples.teacher.known_S
     return RoleCounts(
         episodes=gathered.episodes[name],
         sequences=len(rewards),
-        tokens=sum(sample.tokens for sample in samples),
-        scored_tokens=sum(sample.tokens for sample in samples if sample.teacher_logprobs_T is not None),
-        moving_tokens=sum(int(np.count_nonzero(advantage_T)) for advantage_T in estimates.advantages),
-        groups=estimates.groups,
+        tokens=0 if samples is None else int(samples.layout.tokens_S.sum()),
+        scored_tokens=0 if samples is None or scored_S is None else int(samples.layout.tokens_S[scored_S].sum()),
+        moving_tokens=0 if estimates is None else int(np.count_nonzero(estimates.advantages_N.astype(np.float32))),
+        groups=None if estimates is None else estimates.groups,
         rewards=_means(rewards),
     )
 
@@ -96,37 +86,39 @@ def _means(rewards: Sequence[Reward]) -> dict[str, float]:
     return {part: sum(values) / len(values) for part, values in columns.items()}
 
 
-def _at_trainable(sample: Sample) -> FloatArray | None:
-    """The critic's values where they count, 0 elsewhere [T]."""
-    values_T = sample.values_T
-    return None if values_T is None else np.where(sample.sequence.trainable_T, values_T, 0).astype(np.float32)
-
-
-def _signals(
-    samples: Sequence[Sample], advantages: Sequence[FloatArray], returns: Sequence[FloatArray | None], plan: CreditPlan
-) -> list[Signal]:
+def _signals(gathered: Gathered, estimates: Mapping[str, Estimates], plan: CreditPlan) -> list[Signal]:
     """Weigh the tokens and hand them out. A sequence without trainable tokens has nothing to say and is left out."""
-    taking_part = [place for place, sample in enumerate(samples) if sample.tokens]
-    sequences = [samples[place].sequence for place in taking_part]
-    weights = token_weights(
+    weights = _weights(gathered, plan)
+    signals: list[tuple[int, Signal]] = []
+    for name, samples in gathered.samples.items():
+        layout, found = samples.layout, estimates[name]
+        absent = [None] * len(samples.sequences)
+        returns = absent if found.returns_N is None else layout.place(found.returns_N)
+        values = absent if found.returns_N is None or samples.critic is None else layout.place(samples.critic.said_N)
+        columns = (layout.place(found.advantages_N), layout.spread(weights[name]), returns, values)
+        for place, one, advantages_T, weights_T, returns_T, values_T in zip(
+            gathered.places[name].tolist(), samples.sequences, *columns, strict=True
+        ):
+            if len(one.trained):
+                tokens = one.ids_T, one.trainable_T, one.old_logprobs_T
+                signals.append(
+                    (place, Signal(one.key, name, *tokens, advantages_T, weights_T, returns_T, values_T, placed=True))
+                )
+    return [signal for _, signal in sorted(signals, key=itemgetter(0))]
+
+
+def _weights(gathered: Gathered, plan: CreditPlan) -> dict[str, WeightArray]:
+    """Of the trainable tokens of every sequence [S], by role."""
+    sequences = [sequence for samples in gathered.samples.values() for sequence in samples.sequences]
+    tokens_S = np.array([len(sequence.trained) for sequence in sequences], np.int64)
+    taking_part = [sequence for sequence in sequences if len(sequence.trained)]
+    weights_S = np.zeros(len(sequences))
+    weights_S[tokens_S > 0] = token_weights(
         plan.reduction,
         plan.over,
-        [samples[place].tokens for place in taking_part],
-        [(sequence.key.question_key, sequence.key.sample) for sequence in sequences],
-        [sequence.role for sequence in sequences],
+        tokens_S[tokens_S > 0],
+        [(sequence.key.question_key, sequence.key.sample) for sequence in taking_part],
+        [sequence.role for sequence in taking_part],
     )
-    weights_of = Layout(sequences).spread(weights)
-    return [
-        Signal(
-            sequence.key,
-            sequence.role,
-            sequence.ids_T,
-            sequence.trainable_T,
-            sequence.old_logprobs_T,
-            advantages[place],
-            weights_T,
-            returns[place],
-            None if returns[place] is None else _at_trainable(samples[place]),
-        )
-        for place, sequence, weights_T in zip(taking_part, sequences, weights_of, strict=True)
-    ]
+    ends = np.cumsum([len(samples.sequences) for samples in gathered.samples.values()])
+    return dict(zip(gathered.samples, np.split(weights_S, ends[:-1]), strict=True))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 
 import numpy as np
 
+from searchparty.credit.estimators.base import Heard
+from searchparty.credit.layout import Layout
 from searchparty.credit.rewards import JudgedCandidate
 from searchparty.credit.sequences import TokenSequence
 from searchparty.credit.types import FloatArray, SequenceKey
@@ -67,16 +68,18 @@ class Evidence:
         return float(score)
 
 
-def aligned(arrays: ArraysByKey, sequence: TokenSequence, what: str) -> FloatArray | None:
-    """The array of a sequence, None if there is none. Raises ValueError if its length is another (contract 1)."""
-    array = arrays.get(sequence.key)
-    if array is not None and array.shape != sequence.ids_T.shape:
-        raise ValueError(f"{sequence.key}: {what} have shape {array.shape}, the sequence has {len(sequence.ids_T)} tokens")
-    return array
-
-
-def is_finite(array: FloatArray, sequence: TokenSequence) -> bool:
-    """Whether every entry at a trainable token is a finite number."""
-    if isfinite(np.add.reduce(array)):  # a sum hides neither an infinity nor a NaN, wherever it stands
-        return True
-    return bool(np.isfinite(array[sequence.trained]).all())
+def heard(arrays: ArraysByKey, sequences: Sequence[TokenSequence], layout: Layout, what: str) -> Heard:
+    """What a model said of the sequences. Raises ValueError if an array has another length than its sequence (contract 1)."""
+    found = [arrays.get(sequence.key) for sequence in sequences]
+    nothing_T = np.zeros(max((len(sequence.ids_T) for sequence in sequences), default=0), np.float32)
+    aligned = []
+    for sequence, array in zip(sequences, found, strict=True):
+        tokens = len(sequence.ids_T)
+        if array is not None and array.shape != (tokens,):
+            raise ValueError(f"{sequence.key}: {what} have shape {array.shape}, the sequence has {tokens} tokens")
+        aligned.append(nothing_T[:tokens] if array is None else array)
+    said_N = layout.collect(aligned)
+    broken_S = layout.any(~np.isfinite(said_N))
+    said_N[np.repeat(broken_S, layout.tokens_S)] = 0
+    known_S = np.fromiter((array is not None for array in found), np.bool_, len(found)) & ~broken_S
+    return Heard(said_N, known_S, broken_S)

@@ -3,42 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import partial
+from itertools import compress
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
-from searchparty.credit.estimators.base import Sample
-from searchparty.credit.evidence import EpisodeKey, Evidence, aligned, is_finite
+from searchparty.credit.estimators.base import Heard, Samples
+from searchparty.credit.evidence import EpisodeKey, Evidence, heard
 from searchparty.credit.findings import Finding, FindingKind
+from searchparty.credit.layout import Layout
 from searchparty.credit.plan import CreditPlan, RoleCredit
-from searchparty.credit.planner_rewards import invalid_workflow, planner_cost
 from searchparty.credit.reward_mix import Reward
-from searchparty.credit.rewards import (
-    JudgedCandidate,
-    answer_f1,
-    assignment,
-    behaviour,
-    divergence_from,
-    exact_match,
-    is_well_formed,
-    reference_penalty,
-    team_result,
-)
-from searchparty.credit.sequences import TokenSequence, agent_sequences, last_turn_taken
-from searchparty.credit.types import SequenceKey
+from searchparty.credit.rewards import divergences_from, reference_penalty
+from searchparty.credit.sequences import TokenSequence, last_turn_taken, sequences_of
+from searchparty.credit.types import BoolArray, IndexArray
+from searchparty.credit.worth import Worth
 from searchparty.episodes.types import Episode, StopReason, Transcript
 from searchparty.errors import UserError
+
+SAMPLING_POLICY = "log-probabilities of the sampling policy"
+TEACHER = "log-probabilities of the teacher"
+REFERENCE = "log-probabilities of the reference"
+CRITIC = "values of the critic"
 
 
 @dataclass(slots=True)
 class Gathered:
     """What came of the episodes."""
 
-    samples: list[Sample] = field(default_factory=list)
-    """Of roles that learn, in the order of episodes, agents and candidates."""
+    samples: dict[str, Samples] = field(default_factory=dict)
+    """Per role that learns."""
+    places: dict[str, IndexArray] = field(default_factory=dict)
+    """Per role that learns, where its samples stand among all, in the order of episodes, agents and candidates."""
     rewards: dict[str, list[Reward]] = field(default_factory=dict)
     """Per role of the plan, of every sequence: also of roles that do not learn, and of sequences that made no sample."""
     episodes: Counter[str] = field(default_factory=Counter)
@@ -61,21 +61,48 @@ def sequences_to_score(
 ) -> list[TokenSequence]:
     """The sequences that a model must score before credit can be assigned: those of roles for which `needed` says so.
 
-    `lambda role: role.needs_teacher`, and likewise for a reference and for a critic. Raises as `agent_sequences` does.
+    `lambda role: role.needs_teacher`, and likewise for a reference and for a critic. Raises as `sequences_of` does.
     """
-    return [
-        sequence
+    parts = [
+        (episode, transcript)
         for episode in episodes
         if says_something(episode)
         for transcript in episode.agents
         if needed(_planned(plan, episode, transcript))
-        for sequence in agent_sequences(episode, transcript, logprobs_required=logprobs_required)
     ]
+    return sequences_of(parts, logprobs_required=logprobs_required)
 
 
 def gather(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evidence) -> Gathered:
     """Build the samples of a batch. See `assign_credit` for what is raised."""
     gathered = Gathered(rewards={role: [] for role in plan.roles})
+    learning: dict[tuple[str, int, str], Worth] = {}
+    for worth in _worths(gathered, episodes, plan, evidence):
+        if worth.role.learns:
+            learning[worth.episode.question_key, worth.episode.sample, worth.transcript.agent] = worth
+        else:
+            candidates = range(len(last_turn_taken(worth.transcript)))
+            gathered.rewards[worth.transcript.role] += [worth.of(candidate, None, None) for candidate in candidates]
+    parts = [(worth.episode, worth.transcript) for worth in learning.values()]
+    members: dict[str, list[_Member]] = {name: [] for name, role in plan.roles.items() if role.learns}
+    for place, sequence in enumerate(sequences_of(parts, logprobs_required=evidence.old_logprobs is None)):
+        members[sequence.role].append(_Member(place, sequence, learning[sequence.key[:3]]))
+    findings = [found for name in members for found in _gather_role(gathered, name, plan.roles[name], members[name], evidence)]
+    gathered.findings = [finding for _, finding in sorted(findings, key=itemgetter(0))]
+    return gathered
+
+
+class _Member(NamedTuple):
+    """A sequence of a role that learns."""
+
+    place: int
+    """Among all sequences that are to learn, in the order of episodes, agents and candidates."""
+    sequence: TokenSequence
+    worth: Worth
+
+
+def _worths(gathered: Gathered, episodes: Sequence[Episode], plan: CreditPlan, evidence: Evidence) -> Iterator[Worth]:
+    """Every agent that says something, in order."""
     seen: set[EpisodeKey] = set()
     for episode in episodes:
         if (episode.question_key, episode.sample) in seen:
@@ -84,108 +111,70 @@ def gather(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evidence) ->
         if not says_something(episode):
             gathered.set_aside[episode.stop_reason] += 1
             continue
-        _gather_episode(gathered, episode, plan, evidence)
-    return gathered
+        judged = evidence.judged(episode)
+        for transcript in episode.agents:
+            yield Worth(episode, transcript, judged, plan, _planned(plan, episode, transcript), evidence)
+        gathered.episodes.update({transcript.role for transcript in episode.agents if last_turn_taken(transcript)})
 
 
-def _gather_episode(gathered: Gathered, episode: Episode, plan: CreditPlan, evidence: Evidence) -> None:
-    judged = evidence.judged(episode)
-    acted: set[str] = set()
-    for transcript in episode.agents:
-        role = _planned(plan, episode, transcript)
-        worth = _Worth(episode, transcript, judged, plan, role, evidence)
-        if role.learns:
-            for sequence in agent_sequences(episode, transcript, logprobs_required=evidence.old_logprobs is None):
-                _gather_sequence(gathered, sequence, worth)
-                acted.add(transcript.role)
-        else:
-            for candidate in range(len(last_turn_taken(transcript))):
-                gathered.rewards[transcript.role].append(worth.of(candidate, None, None))
-                acted.add(transcript.role)
-    gathered.episodes.update(acted)
+def _gather_role(
+    gathered: Gathered, name: str, role: RoleCredit, members: Sequence[_Member], evidence: Evidence
+) -> list[tuple[int, Finding]]:
+    """Samples and rewards of one role. Gives what was found, each with the place of its sequence.
 
+    A sequence without finite numbers of its own makes no sample; without finite ones of teacher or reference, it counts as not
+    scored by them.
+    """
+    sequences = [member.sequence for member in members]
+    layout = Layout(sequences)
+    old = _sampling_policy(sequences, layout, evidence)
+    teacher = heard(evidence.teacher_logprobs, sequences, layout, TEACHER) if role.needs_teacher else None
+    critic = heard(evidence.values, sequences, layout, CRITIC) if role.needs_values else None
+    reference = heard(evidence.reference_logprobs, sequences, layout, REFERENCE) if role.needs_reference else None
+    usable_S = ~old.broken_S if critic is None else ~old.broken_S & ~critic.broken_S
 
-def _gather_sequence(gathered: Gathered, sequence: TokenSequence, worth: _Worth) -> None:
-    """Add one sequence. Without finite numbers of its own it makes no sample; without finite teacher's, it is not scored."""
-    evidence, role = worth.evidence, worth.role
-    if evidence.old_logprobs is not None:
-        old_logprobs = aligned(evidence.old_logprobs, sequence, "the sampling policy's log-probabilities")
-        if old_logprobs is None:
-            raise ValueError(f"{sequence.key}: the sampling policy's log-probabilities were computed anew, but not for it")
-        kept_T = np.where(sequence.trainable_T, old_logprobs, 0).astype(np.float32)
-        sequence = replace(sequence, old_logprobs_T=kept_T)
-    usable = is_finite(sequence.old_logprobs_T, sequence)
-    if not usable:
-        gathered.findings.append(_non_finite(sequence, "log-probabilities of the sampling policy"))
-    teacher_T = aligned(evidence.teacher_logprobs, sequence, "the teacher's log-probabilities") if role.needs_teacher else None
-    if teacher_T is not None and not is_finite(teacher_T, sequence):
-        gathered.findings.append(_non_finite(sequence, "log-probabilities of the teacher", "it counts as not scored"))
-        teacher_T = None
-    values_T = aligned(evidence.values, sequence, "the critic's values") if role.estimator.needs_values else None
-    if values_T is not None and not is_finite(values_T, sequence):
-        gathered.findings.append(_non_finite(sequence, "values of the critic"))
-        usable = False
-
-    reference_T = aligned(evidence.reference_logprobs, sequence, "the reference's log-probabilities")
-    if not role.needs_reference:
-        reference_T = None
-    elif reference_T is not None and not is_finite(reference_T, sequence):
-        gathered.findings.append(_non_finite(sequence, "log-probabilities of the reference", "it counts as not scored"))
-        reference_T = None
-
-    divergence, reference_divergence, penalty_T = None, None, None
-    if usable and teacher_T is not None and role.rewards.teacher_kl > 0:
-        divergence = divergence_from(sequence, teacher_T)
-    if usable and reference_T is not None:
-        reference_divergence = divergence_from(sequence, reference_T)
-        penalty_T = reference_penalty(sequence, reference_T, role.rewards.reference_kl)
-    reward = worth.of(sequence.key.candidate, divergence, reference_divergence)
-    gathered.rewards[sequence.role].append(reward)
-    if usable:
-        gathered.samples.append(Sample(sequence, reward, teacher_T, values_T, penalty_T))
-
-
-@dataclass(slots=True)
-class _Worth:
-    """What one agent's part in an episode was worth."""
-
-    episode: Episode
-    transcript: Transcript
-    judged: Sequence[JudgedCandidate]
-    plan: CreditPlan
-    role: RoleCredit
-    evidence: Evidence
-
-    def of(self, candidate: int, divergence: float | None, reference_divergence: float | None) -> Reward:
-        """The reward of one candidate of the agent's last turn."""
-        return self.role.rewards.mix(
-            partial(self._part, candidate),
-            well_formed=is_well_formed(self.episode, self.transcript, self.judged, candidate),
-            divergence=divergence,
-            reference_divergence=reference_divergence,
+    divergences: list[float | None] = [None] * len(members)
+    reference_divergences, penalty_N = divergences, None
+    if teacher is not None and role.rewards.teacher_kl > 0:
+        divergences = _where(teacher.known_S & usable_S, divergences_from(old.said_N, teacher.said_N, layout))
+    if reference is not None:
+        reference_divergences = _where(reference.known_S & usable_S, divergences_from(old.said_N, reference.said_N, layout))
+        penalty_N = reference_penalty(old.said_N, reference.said_N, role.rewards.reference_kl)
+        penalty_N[np.repeat(~reference.known_S, layout.tokens_S)] = 0
+    gathered.rewards[name] = [
+        member.worth.of(member.sequence.key.candidate, *found)
+        for member, *found in zip(members, divergences, reference_divergences, strict=True)
+    ]
+    samples = Samples(sequences, gathered.rewards[name], layout, old.said_N, teacher, critic, penalty_N)
+    gathered.samples[name] = samples.only(usable_S)
+    gathered.places[name] = np.array([member.place for member in members], np.intp)[usable_S]
+    return [
+        (place, Finding(FindingKind.NON_FINITE, name, f"{what} are not all finite; {consequence}", sequence.key))
+        for said, what, consequence in (
+            (old, SAMPLING_POLICY, "it is left out"),
+            (teacher, TEACHER, "it counts as not scored"),
+            (critic, CRITIC, "it is left out"),
+            (reference, REFERENCE, "it counts as not scored"),
         )
+        if said is not None
+        for place, sequence, _ in compress(members, said.broken_S)
+    ]
 
-    def _part(self, candidate: int, part: str) -> float:
-        match part:
-            case "exact_match":
-                answers = self.transcript.agent == self.episode.answering_agent
-                return exact_match(self.judged, candidate) if answers else 0.0
-            case "team_result":
-                return team_result(self.judged)
-            case "behaviour":
-                return behaviour(self.episode, self.transcript)
-            case "assignment":
-                return assignment(self.episode, self.plan.searching_role)
-            case "f1":
-                answers = self.transcript.agent == self.episode.answering_agent
-                return answer_f1(self.judged, candidate if answers else 0)
-            case "planner_cost":
-                return planner_cost(self.episode, self.transcript.agent, self.plan.planner_costs)
-            case "invalid_workflow":
-                return invalid_workflow(self.episode, self.transcript.agent)
-            case _:
-                key = SequenceKey(self.episode.question_key, self.episode.sample, self.transcript.agent, candidate)
-                return self.evidence.score(part, key, self.transcript)
+
+def _sampling_policy(sequences: Sequence[TokenSequence], layout: Layout, evidence: Evidence) -> Heard:
+    """The sampling policy's log-probabilities; those that were computed anew take the place of those recorded."""
+    if evidence.old_logprobs is None:
+        return heard({one.key: one.old_logprobs_T for one in sequences}, sequences, layout, SAMPLING_POLICY)
+    old = heard(evidence.old_logprobs, sequences, layout, SAMPLING_POLICY)
+    for sequence, known, old_logprobs_T in zip(sequences, old.known_S | old.broken_S, layout.place(old.said_N), strict=True):
+        if not known:
+            raise ValueError(f"{sequence.key}: the sampling policy's log-probabilities were computed anew, but not for it")
+        sequence.old_logprobs_T = old_logprobs_T
+    return old
+
+
+def _where(known_S: BoolArray, values: Sequence[float]) -> list[float | None]:
+    return [value if known else None for known, value in zip(known_S.tolist(), values, strict=True)]
 
 
 def _planned(plan: CreditPlan, episode: Episode, transcript: Transcript) -> RoleCredit:
@@ -199,7 +188,3 @@ def _planned(plan: CreditPlan, episode: Episode, transcript: Transcript) -> Role
             f"add it, with estimator none if it is not to learn"
         )
     return role
-
-
-def _non_finite(sequence: TokenSequence, what: str, consequence: str = "it is left out") -> Finding:
-    return Finding(FindingKind.NON_FINITE, sequence.role, f"{what} are not all finite; {consequence}", sequence.key)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchparty.credit.sequences import TokenSequence
-from searchparty.credit.types import FloatArray
+from searchparty.credit.types import BoolArray, FloatArray
 
 
 class Layout:
@@ -50,3 +50,8 @@ class Layout:
         """Values of trainable tokens, cut into those of each sequence."""
         ends = np.cumsum(self.tokens_S).tolist()
         return [values_N[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+    def any(self, flags_N: BoolArray) -> BoolArray:
+        """Which sequences have a flag at one of their trainable tokens at least [S]."""
+        sequence_N = np.repeat(np.arange(len(self.tokens_S)), self.tokens_S)
+        return np.bincount(sequence_N[flags_N], minlength=len(self.tokens_S)) > 0

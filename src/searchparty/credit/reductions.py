@@ -43,7 +43,11 @@ REDUCTIONS: Mapping[ReductionName, Callable[[CountArray, CountArray], WeightArra
 
 
 def token_weights(
-    name: ReductionName, scope: ReductionScope, tokens: Sequence[int], episodes: Sequence[Hashable], roles: Sequence[str]
+    name: ReductionName,
+    scope: ReductionScope,
+    tokens: Sequence[int] | CountArray,
+    episodes: Sequence[Hashable],
+    roles: Sequence[str],
 ) -> WeightArray:
     """The weight of each trainable token of every sequence [S].
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from searchparty.credit.sequences import TokenSequence
+from searchparty.credit.layout import Layout
 from searchparty.credit.types import FloatArray
 from searchparty.episodes.types import AgentEnd, Episode, Transcript
 
@@ -84,24 +84,20 @@ def is_well_formed(episode: Episode, transcript: Transcript, candidates: Sequenc
     return transcript.problem is None
 
 
-def divergence_from(sequence: TokenSequence, logprobs_T: FloatArray) -> float:
-    """Σ_t (log π_old(a_t|h_t) − log π(a_t|h_t)) over the trainable tokens of one sequence; π is the teacher or the reference.
+def divergences_from(old_logprobs_N: FloatArray, logprobs_N: FloatArray, layout: Layout) -> list[float]:
+    """Σ_t (log π_old(a_t|h_t) − log π(a_t|h_t)) over the trainable tokens of each sequence; π is the teacher or the reference.
 
     Its expectation under the sampling policy is KL(π_old ‖ π) of the whole sampled text, hence a sum and not a mean. One
     sample of it may be negative. Multiplied by a coefficient and subtracted, it is the KL penalty inside the reward.
     Source: Ouyang et al. 2022, Training language models to follow instructions with human feedback, objective (2).
     """
-    trained = sequence.trained
-    return float((sequence.old_logprobs_T[trained] - logprobs_T[trained]).sum(dtype=np.float64))
+    return [float(ratio.sum(dtype=np.float64)) for ratio in layout.split(old_logprobs_N - logprobs_N)]
 
 
-def reference_penalty(sequence: TokenSequence, reference_logprobs_T: FloatArray, coefficient: float) -> FloatArray:
-    """β·(log π_old(a_t|h_t) − log π_ref(a_t|h_t)) at every trainable token, 0 elsewhere [T].
+def reference_penalty(old_logprobs_N: FloatArray, reference_logprobs_N: FloatArray, coefficient: float) -> FloatArray:
+    """β·(log π_old(a_t|h_t) − log π_ref(a_t|h_t)) at every trainable token [N].
 
     What a token loses at once. The sequence's reward stands apart, at its last token. Source: MAO-ARAG, equation (9), after
     Ouyang et al. 2022.
     """
-    penalty_T = np.zeros(len(sequence.ids_T), np.float32)
-    trained = sequence.trained
-    penalty_T[trained] = coefficient * (sequence.old_logprobs_T[trained] - reference_logprobs_T[trained])
-    return penalty_T
+    return coefficient * (old_logprobs_N - reference_logprobs_N)

@@ -5,7 +5,7 @@ Knows no model and no file. Axis suffix `_T`: tokens of one history.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -50,9 +50,13 @@ class Signal:
     """Targets of the critic; None for estimators without one."""
     values_T: FloatArray | None = None
     """What the critic said before the update, of which advantages and returns were made; None for estimators without one."""
+    placed: InitVar[bool] = False
+    """True only for arrays that `layout.Layout` made: they fit by construction and are not looked at once more."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, placed: bool) -> None:
         """Raises ValueError if an array has another length, or says something about a token that is not trainable."""
+        if placed:
+            return
         length = len(self.ids_T)
         arrays = {"old_logprobs_T": self.old_logprobs_T, "advantages_T": self.advantages_T, "weights_T": self.weights_T}
         if self.returns_T is not None:

@@ -9,32 +9,68 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from searchparty.credit.layout import Layout
 from searchparty.credit.reward_mix import Reward
 from searchparty.credit.sequences import TokenSequence
 from searchparty.credit.strict import StrictModel
-from searchparty.credit.types import FloatArray
+from searchparty.credit.types import BoolArray, FloatArray
 
 
-@dataclass(slots=True)
-class Sample:
-    """One sequence of a role with all that may be known of it. Log-probabilities and values are finite at trainable tokens."""
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a model said of a role's tokens."""
 
-    sequence: TokenSequence
-    reward: Reward
-    teacher_logprobs_T: FloatArray | None = None
-    """None if the teacher did not score the sequence."""
-    values_T: FloatArray | None = None
-    """The critic's; None if there is no critic."""
-    reference_penalty_T: FloatArray | None = None
+    said_N: FloatArray
+    """Finite; 0 in sequences of which it said nothing that can be used."""
+    known_S: BoolArray
+    """Of which sequences it did."""
+    broken_S: BoolArray
+    """Of which sequences it said something that is no finite number at a trainable token."""
+
+    def only(self, kept_S: BoolArray, kept_N: BoolArray) -> Heard:
+        """What it said of some of the sequences."""
+        return Heard(self.said_N[kept_N], self.known_S[kept_S], self.broken_S[kept_S])
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """The sequences of one role with all that may be known of them. Axis suffixes as in `layout`: `_S` sequences, `_N` their
+    trainable tokens, sequence after sequence."""
+
+    sequences: Sequence[TokenSequence]
+    rewards: Sequence[Reward]
+    layout: Layout
+    """How the sequences lie side by side."""
+    old_logprobs_N: FloatArray
+    """Log-probability under the sampling policy; finite."""
+    teacher: Heard | None = None
+    """Log-probability under the teacher; None for a role that needs none."""
+    critic: Heard | None = None
+    """The critic's values; None for a role that needs none."""
+    reference_penalty_N: FloatArray | None = None
     """What each token loses for its distance from the reference; sums to the reward's `reference_penalty`. None without one."""
 
-    @property
-    def tokens(self) -> int:
-        """Number of trainable tokens."""
-        return len(self.sequence.trained)
+    def only(self, kept_S: BoolArray) -> Samples:
+        """Some of the sequences."""
+        if kept_S.all():
+            return self
+        kept_N = np.repeat(kept_S, self.layout.tokens_S)
+        sequences = list(compress(self.sequences, kept_S))
+        return Samples(
+            sequences,
+            list(compress(self.rewards, kept_S)),
+            Layout(sequences),
+            self.old_logprobs_N[kept_N],
+            None if self.teacher is None else self.teacher.only(kept_S, kept_N),
+            None if self.critic is None else self.critic.only(kept_S, kept_N),
+            None if self.reference_penalty_N is None else self.reference_penalty_N[kept_N],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +86,13 @@ class GroupCounts:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """Per sample, in the order given; arrays are [T] and 0 where `trainable_T` is False."""
+    """What is said about trainable tokens [N]; about others nothing can be said."""
 
-    advantages: Sequence[FloatArray]
-    returns: Sequence[FloatArray] | None = None
+    advantages_N: NDArray[np.floating]
+    returns_N: NDArray[np.floating] | None = None
     """Targets of the critic; None for estimators without one."""
     groups: GroupCounts | None = None
     """None for estimators that compare nothing."""
-
-
-def layout_of(samples: Sequence[Sample]) -> Layout:
-    """How the samples' sequences lie side by side."""
-    return Layout([sample.sequence for sample in samples])
 
 
 class Estimator(StrictModel):
@@ -74,5 +105,5 @@ class Estimator(StrictModel):
     needs_values: ClassVar[bool] = False
 
     @abstractmethod
-    def estimate(self, samples: Sequence[Sample]) -> Estimates:
-        """Advantages of all samples of one role. Does not depend on their order."""
+    def estimate(self, samples: Samples) -> Estimates:
+        """Advantages of one role's tokens. Does not depend on the order of the sequences."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
-from searchparty.credit.estimators.base import Estimates, Estimator, Sample, layout_of
+import numpy as np
+
+from searchparty.credit.estimators.base import Estimates, Estimator, Samples
 
 
 class Distillation(Estimator):
@@ -25,12 +26,10 @@ class Distillation(Estimator):
     coefficient: float = 0.01
     """β."""
 
-    def estimate(self, samples: Sequence[Sample]) -> Estimates:
+    def estimate(self, samples: Samples) -> Estimates:
         """See the class."""
-        layout = layout_of(samples)
-        student_T = [sample.sequence.old_logprobs_T for sample in samples]
-        teacher_T = [
-            own_T if sample.teacher_logprobs_T is None else sample.teacher_logprobs_T
-            for sample, own_T in zip(samples, student_T, strict=True)
-        ]
-        return Estimates(layout.place(self.coefficient * (layout.collect(teacher_T) - layout.collect(student_T))))
+        if samples.teacher is None:
+            return Estimates(np.zeros_like(samples.old_logprobs_N))
+        scored_N = np.repeat(samples.teacher.known_S, samples.layout.tokens_S)
+        teacher_N = np.where(scored_N, samples.teacher.said_N, samples.old_logprobs_N)
+        return Estimates(self.coefficient * (teacher_N - samples.old_logprobs_N))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
-from searchparty.credit.estimators.base import Estimates, Estimator, Sample, layout_of
+from searchparty.credit.estimators.base import Estimates, Estimator, Samples
 
 
 class Constant(Estimator):
@@ -20,9 +19,9 @@ class Constant(Estimator):
     name: Literal["constant"] = "constant"
     coefficient: float = 1.0
 
-    def estimate(self, samples: Sequence[Sample]) -> Estimates:
+    def estimate(self, samples: Samples) -> Estimates:
         """See the class."""
-        return Estimates(layout_of(samples).spread(np.full(len(samples), self.coefficient)))
+        return Estimates(np.full_like(samples.old_logprobs_N, self.coefficient))
 
 
 class Unsupervised(Estimator):
@@ -35,6 +34,6 @@ class Unsupervised(Estimator):
 
     name: Literal["none"] = "none"
 
-    def estimate(self, samples: Sequence[Sample]) -> Estimates:
+    def estimate(self, samples: Samples) -> Estimates:
         """Advantage 0 everywhere."""
-        return Estimates(layout_of(samples).spread(np.zeros(len(samples))))
+        return Estimates(np.zeros_like(samples.old_logprobs_N))

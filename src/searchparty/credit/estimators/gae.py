@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from searchparty.credit.estimators.base import Estimates, Estimator, Sample, layout_of
-from searchparty.credit.types import FloatArray
-
-BLOCK = 256
-"""Sequences of similar length that are worked on at once; bounds the memory that one long sequence costs."""
+from searchparty.credit.estimators.base import Estimates, Estimator, Samples
+from searchparty.credit.types import IndexArray
 
 
 class GeneralisedAdvantage(Estimator):
@@ -42,25 +38,21 @@ class GeneralisedAdvantage(Estimator):
     coefficient: float = 1.0
     """Scales the advantages, not the critic's targets."""
 
-    def estimate(self, samples: Sequence[Sample]) -> Estimates:
-        """See the class. Raises ValueError if a sample with trainable tokens has no values."""
-        for sample in samples:
-            if sample.values_T is None and sample.tokens:
-                raise ValueError(f"{sample.sequence.key}: the critic gave no values")
-        layout = layout_of(samples)
-        values_N = layout.collect([_or_zeros(sample.values_T, sample) for sample in samples])
-        rewards_N = -layout.collect([_or_zeros(sample.reference_penalty_T, sample) for sample in samples]).astype(np.float64)
-        speaks_S = layout.tokens_S > 0
-        last = np.cumsum(layout.tokens_S)[speaks_S] - 1
-        rewards_N[last] += np.array([sample.reward.outcome - sample.reward.penalty for sample in samples])[speaks_S]
-        chosen = generalised_advantages(layout.split(rewards_N), layout.split(values_N), self.discount, self.trace_decay)
-        advantages_N = np.concatenate([np.zeros(0), *chosen])
+    def estimate(self, samples: Samples) -> Estimates:
+        """See the class. Raises ValueError if the critic said nothing of a sequence with trainable tokens."""
+        tokens_S, penalty_N, critic = samples.layout.tokens_S, samples.reference_penalty_N, samples.critic
+        nothing_N = np.zeros_like(samples.old_logprobs_N)
+        speaks_S = tokens_S > 0
+        unvalued_S = speaks_S if critic is None else speaks_S & ~critic.known_S
+        if unvalued_S.any():
+            raise ValueError(f"{samples.sequences[int(unvalued_S.argmax())].key}: the critic gave no values")
+        values_N = (nothing_N if critic is None else critic.said_N).astype(np.float64)
+        rewards_N = -(nothing_N if penalty_N is None else penalty_N).astype(np.float64)
+        last = np.cumsum(tokens_S)[speaks_S] - 1
+        rewards_N[last] += np.array([reward.outcome - reward.penalty for reward in samples.rewards])[speaks_S]
+        advantages_N = generalised_advantages(rewards_N, values_N, tokens_S, self.discount, self.trace_decay)
         used_N = whitened(advantages_N) if self.whitening == "tokens" else advantages_N
-        return Estimates(layout.place(self.coefficient * used_N), layout.place(advantages_N + values_N))
-
-
-def _or_zeros(array_T: FloatArray | None, sample: Sample) -> FloatArray:
-    return np.zeros(len(sample.sequence.ids_T), np.float32) if array_T is None else array_T
+        return Estimates(self.coefficient * used_N, advantages_N + values_N)
 
 
 def whitened(advantages_N: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -75,35 +67,30 @@ def whitened(advantages_N: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def generalised_advantages(
-    rewards: Sequence[NDArray[np.floating]], values: Sequence[NDArray[np.floating]], discount: float, trace_decay: float
-) -> list[NDArray[np.float64]]:
-    """The recursion, over many sequences at once.
+    rewards_N: NDArray[np.floating], values_N: NDArray[np.floating], tokens_S: IndexArray, discount: float, trace_decay: float
+) -> NDArray[np.float64]:
+    """The recursion, from the last token back, in all sequences at once [N].
+
+    Tokens that as many others follow stand side by side, those of the longest sequence first. Then step k of the recursion is
+    one operation on the tokens that exactly k others follow, and nothing is padded.
 
     Args:
-        rewards: per sequence, one entry per trainable token.
-        values: of the same lengths.
+        rewards_N: one entry per trainable token, sequence after sequence.
+        values_N: likewise.
+        tokens_S: number of trainable tokens of each sequence.
     """
-    lengths = [len(value) for value in values]
-    shortest_first = sorted(range(len(values)), key=lengths.__getitem__)
-    advantages: list[NDArray[np.float64]] = [np.zeros(0)] * len(values)
-    for start in range(0, len(values), BLOCK):
-        block = shortest_first[start : start + BLOCK]
-        found = _block_advantages([rewards[n] for n in block], [values[n] for n in block], discount, trace_decay)
-        for number, advantage in zip(block, found, strict=True):
-            advantages[number] = advantage
-    return advantages
+    ends_S = np.cumsum(tokens_S)
+    following_N = np.repeat(ends_S, tokens_S) - 1 - np.arange(len(values_N))
+    ahead_N = np.append(values_N[1:], 0.0)
+    ahead_N[following_N == 0] = 0.0
+    delta_N = rewards_N + discount * ahead_N - values_N
 
-
-def _block_advantages(
-    rewards: Sequence[NDArray[np.floating]], values: Sequence[NDArray[np.floating]], discount: float, trace_decay: float
-) -> list[NDArray[np.float64]]:
-    """The recursion in one matrix: rows are tokens, columns are sequences that end in the same row."""
-    longest = max(len(value) for value in values)
-    reward_KS, value_KS = np.zeros((longest, len(values))), np.zeros((longest + 1, len(values)))
-    for number, (reward, value) in enumerate(zip(rewards, values, strict=True)):
-        reward_KS[longest - len(value) :, number] = reward
-        value_KS[longest - len(value) : longest, number] = value
-    advantage_KS = reward_KS + discount * value_KS[1:] - value_KS[:-1]
-    for row in range(longest - 2, -1, -1):
-        advantage_KS[row] += discount * trace_decay * advantage_KS[row + 1]
-    return [advantage_KS[longest - len(value) :, number] for number, value in enumerate(values)]
+    rank_S = np.empty(len(tokens_S), np.intp)
+    rank_S[np.argsort(-tokens_S, kind="stable")] = np.arange(len(tokens_S))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(following_N))]).tolist()
+    slot_N = np.array(starts)[following_N] + np.repeat(rank_S, tokens_S)
+    advantage_K = np.empty(len(values_N))
+    advantage_K[slot_N] = delta_N
+    for previous, start, end in zip(starts, starts[1:], starts[2:], strict=False):
+        advantage_K[start:end] += discount * trace_decay * advantage_K[previous : previous + end - start]
+    return np.asarray(advantage_K[slot_N])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
-from searchparty.credit.estimators.base import Estimates, Estimator, GroupCounts, Sample
-from searchparty.credit.layout import Layout
+from searchparty.credit.estimators.base import Estimates, Estimator, GroupCounts, Samples
 from searchparty.credit.reductions import numbered
 from searchparty.episodes.groups import CandidateGroup, EpisodeGroup
 
@@ -42,11 +40,11 @@ class GroupRelative(Estimator):
     """Whether to divide by the deviation."""
     coefficient: float = 1.0
 
-    def estimate(self, samples: Sequence[Sample]) -> Estimates:
-        """See the class. Arrays with suffix `_S` have one entry per sample, `_G` per group."""
-        if not samples:
-            return Estimates([], groups=GroupCounts(0, 0, 0))
-        sequences = [sample.sequence for sample in samples]
+    def estimate(self, samples: Samples) -> Estimates:
+        """See the class. Arrays with suffix `_S` have one entry per sequence, `_G` per group."""
+        sequences = samples.sequences
+        if not sequences:
+            return Estimates(np.zeros(0), groups=GroupCounts(0, 0, 0))
         keys = [sequence.key for sequence in sequences]
         if self.compare == "episodes":
             group_S = numbered([EpisodeGroup(key.question_key) for key in keys])
@@ -58,8 +56,8 @@ class GroupRelative(Estimator):
         share_S = 1.0 / np.bincount(vote_S)[vote_S]
         votes_G = np.rint(np.bincount(group_S, weights=share_S))
 
-        total_S = np.array([sample.reward.total for sample in samples])
-        outcome_S = np.array([sample.reward.outcome for sample in samples])
+        total_S = np.array([reward.total for reward in samples.rewards])
+        outcome_S = np.array([reward.outcome for reward in samples.rewards])
         mean_G = np.bincount(group_S, weights=share_S * total_S) / votes_G
         outcome_mean_G = np.bincount(group_S, weights=share_S * outcome_S) / votes_G
         difference_S = outcome_S - outcome_mean_G[group_S]
@@ -75,6 +73,6 @@ class GroupRelative(Estimator):
             scale_G[teaches_G] = 1.0 / np.sqrt(variance_G)
         advantage_S = self.coefficient * (total_S - mean_G[group_S]) * scale_G[group_S]
         return Estimates(
-            Layout(sequences).spread(advantage_S),
+            np.repeat(advantage_S, samples.layout.tokens_S),
             groups=GroupCounts(len(votes_G), int(single_G.sum()), int((equal_G & ~single_G).sum())),
         )
