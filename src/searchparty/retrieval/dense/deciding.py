@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -48,12 +49,12 @@ class Queries:
     def prepare(cls, queries: NDArray[np.float32], vectors: Vectors) -> Queries:
         """Queries for comparison with stored vectors."""
         exponents = np.frexp(np.abs(queries).max(axis=1, initial=0.0))[1]
-        values = np.ldexp(queries, -exponents[:, None]).astype(np.float32)
+        values = (queries * np.ldexp(1.0, -exponents)[:, None]).astype(np.float32)
         if vectors.values.dtype != np.float32:
             values = values.astype(np.float16).astype(np.float32)
         return cls(values, np.ldexp(1.0, exponents))
 
-    @property
+    @cached_property
     def norms(self) -> NDArray[np.float64]:
         """Lengths of the values, float64 [queries]."""
         return np.asarray(np.linalg.norm(self.values.astype(np.float64), axis=1))

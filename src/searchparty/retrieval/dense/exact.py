@@ -90,12 +90,12 @@ class ExactSearch:
         k = min(k, len(self._vectors))
         prepared = Queries.prepare(queries, self._vectors)
         kept = [self._candidates_of(shard, _on(shard, prepared), k + _SPARE) for shard in self._shards]
-        # Only now are results awaited, so that all cards work at once.
+        margins_Q = (self._vectors.dimension + 4) * _precision(self._vectors) * prepared.norms * self._vectors.largest_norm
+        # Only now are results awaited, so that all cards work at once, and meanwhile the processor.
         rows_QR, fast_QR, sums_QR = (
             np.concatenate([getattr(part, name).cpu().numpy() for part in kept], axis=1) for name in ("rows", "scores", "sums")
         )
         ceilings_Q = np.max([part.ceilings.cpu().numpy() for part in kept], axis=0).astype(np.float64)
-        margins_Q = (self._vectors.dimension + 4) * _precision(self._vectors) * prepared.norms * self._vectors.largest_norm
         floors_Q = -np.partition(-fast_QR, k - 1, axis=1)[:, k - 1] - 2 * margins_Q - _UNDERFLOW
         possible_QR = fast_QR >= floors_Q[:, None]
         scores_QR, certain_QR = prepared.round(sums_QR, self._vectors)
