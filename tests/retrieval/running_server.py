@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from searchparty.http_server.listening import Server, bind
 from searchparty.retrieval.server import RetrievalServer
-from searchparty.retrieval.serving import Server, bind
 from searchparty.retrieval.types import Retriever
 
 

@@ -83,8 +83,8 @@ def _describe_cache(path: Path) -> int:
 
 def _serve(args: argparse.Namespace) -> int:
     from searchparty.http_calls import LOOPBACK, TOKEN_VARIABLE
+    from searchparty.http_server.listening import address_of, allow_many_connections, bind, bind_each
     from searchparty.retrieval.manifest import load_manifest
-    from searchparty.retrieval.serving import address_of, allow_many_connections, bind, bind_each
 
     if args.topk < 1:
         raise UserError(f"--topk {args.topk}: at least 1 is needed")
@@ -105,10 +105,10 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _serve_here(args: argparse.Namespace, token: str | None, listener: socket.socket | None) -> int:
     """Serve in this process: alone on a listener, or as the worker of a supervisor."""
+    from searchparty.http_server.listening import Server
     from searchparty.retrieval.metrics import Metrics
     from searchparty.retrieval.opening import open_index
     from searchparty.retrieval.server import Limits, RetrievalServer
-    from searchparty.retrieval.serving import Server
     from searchparty.retrieval.workers import Inheritance
 
     index = open_index(args.index)

@@ -1,4 +1,4 @@
-"""What an HTTP application needs between a socket and its own work: bodies read within limits, answers, refusals. No retrieval.
+"""What an HTTP application needs between a socket and its own work: bodies read within limits, answers, refusals.
 
 ASGI without a framework; see the ASGI specification for scopes and messages.
 """
@@ -72,9 +72,7 @@ class Bodies:
             self._held -= len(body)
 
     async def _fill(self, body: bytearray, scope: Scope, receive: Receive) -> None:
-        too_long = RequestError(
-            413, f"the body is longer than {self._longest} bytes; send fewer queries at a time", "too_large"
-        )
+        too_long = RequestError(413, f"the body is longer than {self._longest} bytes; send less at a time", "too_large")
         announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if announced.isdigit() and int(announced) > self._longest:
             raise too_long
@@ -91,6 +89,12 @@ class Bodies:
                 raise overloaded("too many bytes of requests are being held")
             if not message.get("more_body", False):
                 return
+
+
+async def disconnected(receive: Receive) -> None:
+    """Wait until the client has closed the connection; its body must have been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def overloaded(reason: str) -> RequestError:
