@@ -51,12 +51,12 @@ def run(options: argparse.Namespace) -> int:
 
 async def _ask(text: str, recipe: TeamRecipe, console: Console, prompts: bool) -> Episode:
     from searchparty.evaluation.staging import set_stage
-    from searchparty.questions.types import Question
+    from searchparty.questions.asked import asked_question
     from searchparty.teams.play import play
 
     stage = set_stage(recipe)
     try:
-        question = Question("asked", text, (), "ask")
+        question = asked_question(text, recipe.seed)
         listener = Narrator(console, prompts)
         return await play(stage.team, question, stage.cast, stage.retriever, seed=recipe.seed, listener=listener)
     finally:
