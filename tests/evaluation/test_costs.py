@@ -105,6 +105,7 @@ def test_a_price_below_zero_and_an_unknown_key_are_refused_together(tmp_path: Pa
 def test_the_example_that_is_shipped_can_be_read_and_is_dated() -> None:
     assert load_prices(EXAMPLE).of("https://host/v1#gpt-4o-mini (chat text)") is not None
     assert priced_name("smollm2 sha256:12 float32") == "smollm2"
+    assert priced_name("run:runs/demo#student sha256:12 float32") == "run:runs/demo#student"
 
 
 def test_episodes_are_summed_up_by_the_workflow_of_their_own_question() -> None:
