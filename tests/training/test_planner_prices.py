@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from training_factories import eval_stage, recipe, run, small_stage
+from training_factories import eval_stage, metrics, recipe, run, small_stage
 
+from searchparty.config.load import parse_recipe
+from searchparty.credit.planner_rewards import workflow_cost
+from searchparty.episodes.store import read_episodes
 from searchparty.errors import UserError
 from searchparty.training.checking import check_recipe
-from searchparty.training.recipe import TrainRecipe
-from searchparty.training.records import read_step
+from searchparty.training.recipe import RLStage, TrainRecipe
 
 SCRIPT = "scripted:world-executors"
 EXECUTORS = ("qds", "qdp", "qr", "ds", "ag", "as")
@@ -42,16 +45,23 @@ def test_a_run_earns_what_its_tokens_cost(world: Path, tmp_path: Path) -> None:
     made = measured(world, {SCRIPT: {"input": 0.0, "output": 1.0}})
     check_recipe(made)
     run(made, tmp_path / "run")
-    record = read_step(tmp_path / "run/stages/planner/episodes", 1)
-    assert {one.key.role for one in record.signals if hasattr(one.key, "role")} <= {"planner"}
-    assert (tmp_path / "run/workflows.json").is_file()
-    assert "world-executors" in (tmp_path / "run/recipe.resolved.yaml").read_text()
+    [episode, *_] = read_episodes(tmp_path / "run/evaluations/fixed/episodes/eval.jsonl")
+    [turn] = episode.planner_turns
+    stage = made.stages["planner"]
+    assert isinstance(stage, RLStage)
+    costs = stage.credit.planner_costs
+    written = sum(call.output_tokens or 0 for call in episode.transcript("ag.1").calls)
+    assert workflow_cost(episode, turn, costs).tokens == pytest.approx(written / 1e6 / costs.dearest) != 0
+    [point] = json.loads((tmp_path / "run/workflows.json").read_text())
+    assert 0 < point["point"]["token_cost"] < 1.58 / 6.02
+    [line] = [line for line in metrics(tmp_path / "run") if line["stage"] == "planner" and line["kind"] == "step"]
+    assert line["roles"]["planner"]["rewards"]["planner_cost"] >= 0
 
 
 def test_a_model_without_a_price_is_refused_before_the_run_in_every_stage_that_pays(world: Path) -> None:
     lines = faults(measured(world, {"gpt-4o-mini": {"input": 0.15, "output": 0.6}}))
     asked = f"credit.planner_costs.prices: models: no price for {SCRIPT}, which is in use; add it. it names: gpt-4o-mini"
-    assert [line.replace("It", "it") for line in lines] == [f"stages.{stage}: {asked}" for stage in ("planner", "fixed")]
+    assert lines == [f"stages.{stage}: {asked}" for stage in ("planner", "fixed")]
 
 
 def test_a_named_model_of_an_endpoint_is_looked_up_before_the_run_and_an_unnamed_one_is_not(world: Path) -> None:
@@ -75,8 +85,6 @@ def test_a_price_of_cached_tokens_that_no_resumed_run_would_pay_again_is_refused
 def test_the_flat_prices_of_earlier_recipes_are_refused_with_what_took_their_place(world: Path) -> None:
     document = measured(world, {SCRIPT: {"input": 0.0, "output": 1.0}}).model_dump(mode="json")
     document["stages"]["planner"]["credit"]["planner_costs"] |= {"input_price": 0.15, "output_price": 0.6}
-    from searchparty.config.load import parse_recipe
-
     with pytest.raises(UserError) as refused:
         parse_recipe(TrainRecipe, document, "recipe.yaml")
     assert [line.split("; ")[1] for line in refused.value.lines] == ["did you mean prices?"] * 2
