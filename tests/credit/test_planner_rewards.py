@@ -175,7 +175,7 @@ def test_the_prices_themselves_stand_in_a_resolved_recipe(tmp_path: Path) -> Non
     [
         ({"tokens": "measured"}, "give a file of prices"),
         ({"prices": {"dated": "2026-01-01", "source": "x", "models": {}}}, "remove it, or set tokens to measured"),
-        ({"tokens": "measured", "prices": "nowhere.yaml"}, "nowhere.yaml: no such recipe"),
+        ({"tokens": "measured", "prices": "nowhere.yaml"}, "nowhere.yaml: no such file of prices"),
     ],
 )
 def test_prices_and_measured_tokens_go_together(given: dict[str, Any], line: str) -> None:

@@ -60,7 +60,7 @@ def test_a_run_earns_what_its_tokens_cost(world: Path, tmp_path: Path) -> None:
 
 def test_a_model_without_a_price_is_refused_before_the_run_in_every_stage_that_pays(world: Path) -> None:
     lines = faults(measured(world, {"gpt-4o-mini": {"input": 0.15, "output": 0.6}}))
-    asked = f"credit.planner_costs.prices: models: no price for {SCRIPT}, which is in use; add it. it names: gpt-4o-mini"
+    asked = f"credit.planner_costs.prices: models: no price for {SCRIPT}, which is in use; add it (there are: gpt-4o-mini)"
     assert lines == [f"stages.{stage}: {asked}" for stage in ("planner", "fixed")]
 
 

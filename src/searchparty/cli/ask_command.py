@@ -80,8 +80,10 @@ def _say_cost(console: Console, episode: Episode, recipe: TeamRecipe) -> None:
         console.print(
             Text(f"tokens   {role} ({printable(model.split(' ')[0])}): {new} in, {cached} in from a cache, {out} out")
         )
-    usd = None if recipe.prices is None else spent.usd(load_prices(recipe.prices))
-    money = "" if usd is None else f", {usd:.6f} USD"
+    money = ", no price: give prices=FILE for USD" if episode.planner_turns else ""
+    if recipe.prices is not None:
+        usd = spent.usd(load_prices(recipe.prices))
+        money = f", {usd:.6f} USD" if usd is not None else ", USD unknown: a model does not say how many tokens it used"
     console.print(Text(f"used     {spent.searches} searches, {spent.turns} turns, {spent.seconds:.1f} s{money}"))
 
 

@@ -48,6 +48,8 @@ class Prices(Strict):
 
 def load_prices(path: Path) -> Prices:
     """Read a file of prices. Raises UserError with a line for every fault in it."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file of prices; check the path")
     return load_recipe(Prices, path, (), {})
 
 
@@ -68,7 +70,7 @@ def check_prices(prices: Prices, identities: Iterable[str], place: Path | str) -
         if name in prices.models:
             continue
         near = get_close_matches(name, prices.models, n=1)
-        hint = f"did you mean {name} where it says {near[0]}?" if near else f"it names: {', '.join(prices.models) or 'none'}"
-        lines.append(f"{place}: models: no price for {name}, which is in use; add it. {hint}")
+        hint = f"did you mean {name} where it says {near[0]}?" if near else f"there are: {', '.join(prices.models) or 'none'}"
+        lines.append(f"{place}: models: no price for {name}, which is in use; add it ({hint})")
     if lines:
         raise UserError(*lines)
