@@ -134,6 +134,8 @@ def test_what_worked_stands_behind_the_chosen_workflow_where_it_is_something_els
     gone = Failure("model", FailureKind.UNREACHABLE, "gone")
     [line] = workflow_tree(play_lines(Planned(), Lines({"planner": ["<workflow>RA, AG</workflow>"], "ag": [gone]})))
     assert line.endswith("[RA → AG; worked: RA]  no answer")
+    unplanned = play_lines(Planned(), Lines({"planner": [gone]}))
+    assert workflow_of(unplanned) == "none: model_failed" and workflow_tree(unplanned)[0].endswith("[none]  no answer")
     [line] = workflow_tree(planned(", ".join(["RA"] * 100)))
     assert line.endswith(f"[broken (repeated): {'RA, ' * 8}…]  no answer")
 

@@ -93,12 +93,14 @@ def spending_of(episode: Episode) -> Spending:
 
 
 def workflow_of(episode: Episode) -> str:
-    """The workflow of the episode's own question; `broken: RULE` for one that could not be carried out, the team's name for a
-    team that plans none."""
+    """The workflow of the episode's own question; `broken: RULE` for one that could not be carried out, `none: STOP_REASON` if
+    the episode ended before there was one, the team's name for a team that plans none."""
     if not episode.planner_turns:
         return episode.team
     first = episode.planner_turns[0]
-    return f"broken: {first.broken_rule}" if first.broken_rule is not None else ", ".join(first.executors)
+    if first.broken_rule is not None:
+        return f"broken: {first.broken_rule}"
+    return ", ".join(first.executors) or f"none: {episode.stop_reason}"
 
 
 def workflow_tree(episode: Episode) -> list[str]:
