@@ -11,11 +11,11 @@ import yaml
 
 from playing import FixedRetriever, Lines, play_lines
 from searchparty.cli.main import main
+from searchparty.costs.prices import Price, check_prices, load_prices, priced_name
+from searchparty.costs.spending import Tokens, spending_of, workflow_of, workflow_tree
 from searchparty.episodes.types import Call, Episode
 from searchparty.errors import Failure, FailureKind, UserError
 from searchparty.evaluation.costs.by_workflow import by_workflow, costed
-from searchparty.evaluation.costs.prices import Price, check_prices, load_prices, priced_name
-from searchparty.evaluation.costs.spending import Tokens, spending_of, workflow_of, workflow_tree
 from searchparty.evaluation.scorers import scorer_named
 from searchparty.evaluation.scoring import score_episode
 from searchparty.retrieval.bm25 import BM25Index

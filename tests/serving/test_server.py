@@ -11,8 +11,8 @@ import pytest
 from serving_factories import Gate, OnePassage, chat, serving
 
 from playing import Lines, good_lines, scripted_model
+from searchparty.costs.prices import Price, Prices
 from searchparty.errors import Failure, FailureKind
-from searchparty.evaluation.costs.prices import Price, Prices
 from searchparty.serving.service import Limits
 from searchparty.teams.baselines import Direct, Rag
 from searchparty.teams.chained import Chained

@@ -67,9 +67,9 @@ def _say_cost(console: Console, episode: Episode, recipe: TeamRecipe) -> None:
     """What was planned, if anything was, and what the episode used."""
     from rich.text import Text
 
+    from searchparty.costs.prices import load_prices
+    from searchparty.costs.spending import spending_of, workflow_tree
     from searchparty.episodes.printable import printable
-    from searchparty.evaluation.costs.prices import load_prices
-    from searchparty.evaluation.costs.spending import spending_of, workflow_tree
 
     for line in workflow_tree(episode):
         console.print(Text.assemble(("workflow ", "bold"), printable(line)))

@@ -48,8 +48,8 @@ def run(options: argparse.Namespace) -> int:
     from contextlib import ExitStack
 
     from searchparty.config.recipe import TeamRecipe
+    from searchparty.costs.prices import load_prices
     from searchparty.errors import UserError
-    from searchparty.evaluation.costs.prices import load_prices
     from searchparty.evaluation.staging import set_stage
     from searchparty.http_server.listening import Server, allow_many_connections, bind
     from searchparty.serving.recording import recording

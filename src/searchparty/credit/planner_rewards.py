@@ -14,11 +14,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from searchparty.costs.prices import Prices, load_prices, priced_name
+from searchparty.costs.spending import Tokens
 from searchparty.credit.strict import StrictModel
 from searchparty.episodes.types import Episode, PlannerTurn
 from searchparty.errors import UserError
-from searchparty.evaluation.costs.prices import Prices, load_prices, priced_name
-from searchparty.evaluation.costs.spending import Tokens
 
 PAPER_TOKEN_COSTS = {"QDS": 0.91e-4, "QDP": 1.00e-4, "QR": 0.88e-4, "DS": 2.08e-4, "AG": 1.58e-4, "AS": 1.48e-4}
 """USD that one use of an executor costs on average; the paper's table 3."""

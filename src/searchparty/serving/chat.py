@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
+from searchparty.costs.spending import spending_of
 from searchparty.episodes.types import Episode, Retrieval, Span, SpanKind, Transcript
-from searchparty.evaluation.costs.spending import spending_of
 from searchparty.http_server.asgi import RequestError
 from searchparty.serving.replies import answer_of, ending_of
 

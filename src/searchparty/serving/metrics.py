@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from searchparty.costs.prices import Prices
+from searchparty.costs.spending import spending_of
 from searchparty.episodes.types import Episode, StopReason
-from searchparty.evaluation.costs.prices import Prices
-from searchparty.evaluation.costs.spending import spending_of
 from searchparty.http_server.prometheus import header, histogram
 from searchparty.serving.replies import failures_of
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from searchparty.costs.prices import Prices
+from searchparty.costs.spending import spending_of
 from searchparty.episodes.types import Episode, StopReason
 from searchparty.errors import Failure, FailureKind
-from searchparty.evaluation.costs.prices import Prices
-from searchparty.evaluation.costs.spending import spending_of
 from searchparty.evaluation.scoring import extract_answers
 from searchparty.serving.service import Attempt
 

@@ -13,8 +13,8 @@ from functools import partial
 
 import orjson
 
+from searchparty.costs.prices import Prices
 from searchparty.episodes.types import Episode
-from searchparty.evaluation.costs.prices import Prices
 from searchparty.evaluation.staging import Stage
 from searchparty.http_server.application import Application
 from searchparty.http_server.asgi import (

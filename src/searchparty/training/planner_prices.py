@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from searchparty.config.recipe import ModelSpec, RoleSpec
+from searchparty.costs.prices import check_prices, priced_name
 from searchparty.credit.planner_rewards import PlannerCosts
 from searchparty.errors import UserError
-from searchparty.evaluation.costs.prices import check_prices, priced_name
 from searchparty.evaluation.staging import Stage
 from searchparty.teams.planned import Planned
 from searchparty.teams.registry import find_team

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from searchparty.costs.prices import Price, Prices
 from searchparty.episodes.types import Call, Episode, PlannerTurn, Transcript
-from searchparty.evaluation.costs.prices import Price, Prices
 
 MILLION = 1e6
 SUMMARY = "AS"
