@@ -74,8 +74,9 @@ def test_clients_at_once_get_what_ask_gives_with_the_same_seed(
     episodes = {episode.question: episode for episode in read_episodes(record / "episodes" / "eval.jsonl")}
     assert set(episodes) == set(texts)
     assert all(episode.token_exact and episode.seed == 5 for episode in episodes.values())
-    for command in ("show", "diagnose", "costs"):
+    for command in ("show", "costs", "diagnose"):
         assert main([command, str(record)]) == 0
+    assert "No question has a golden answer" in capsys.readouterr().out
     assert main(["score", str(record)]) == 2
     assert "has no golden answer, so nothing can be scored" in capsys.readouterr().err
 
