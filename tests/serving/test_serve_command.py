@@ -42,7 +42,7 @@ def served(*words: object) -> Iterator[tuple[subprocess.Popen[str], httpx.Client
         said = process.stdout.readline()
         found = re.search(r"at (http://\S+)/v1 and ", said)
         assert found, said + process.communicate()[1]
-        with httpx.Client(base_url=found[1], trust_env=False, timeout=60) as client:
+        with httpx.Client(base_url=found[1], trust_env=False, timeout=120) as client:
             yield process, client
     finally:
         process.kill()
@@ -57,18 +57,18 @@ def test_clients_at_once_get_what_ask_gives_with_the_same_seed(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The record holds them too, and is read like a run; SIGTERM ends the server with 0."""
-    texts = [question.text for question in load_questions(world / "questions-test.jsonl").questions[:6]]
+    texts = [question.text for question in load_questions(world / "questions-test.jsonl").questions[:4]]
     record = tmp_path / "record"
-    with served(*team(world), "--record", record, "--seed", 5) as (process, client), ThreadPoolExecutor(6) as pool:
+    with served(*team(world), "--record", record, "--seed", 5) as (process, client), ThreadPoolExecutor(4) as pool:
         replies = list(pool.map(lambda text: client.post("/ask", json={"question": text}).json(), texts))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(90) == 0
     alone = []
-    for text in texts[:3]:
+    for text in texts[:2]:
         main(["ask", text, *map(str, team(world)), "--seed", "5"])
         last = capsys.readouterr().out.splitlines()[-1]
         alone.append(last.removeprefix("answer  ") if last.startswith("answer  ") else None)
-    assert [reply["answer"] for reply in replies[:3]] == alone
+    assert [reply["answer"] for reply in replies[:2]] == alone
     assert any(alone)
 
     episodes = {episode.question: episode for episode in read_episodes(record / "episodes" / "eval.jsonl")}
@@ -112,14 +112,14 @@ def test_a_signal_finishes_the_running_question_first(world: Path) -> None:
                     if len(replies) == 1:
                         process.send_signal(signal.SIGTERM)
 
-        body = {"messages": [{"role": "user", "content": question.text}], "n": 16, "stream": True}
+        body = {"messages": [{"role": "user", "content": question.text}], "n": 4, "stream": True}
         asking = threading.Thread(target=ask)
         asking.start()
-        asking.join(60)
+        asking.join(120)
         assert replies[-2:] == ["data: [DONE]", ""]
-        assert process.wait(30) == 0
+        assert process.wait(90) == 0
     endings = [json.loads(line[6:]).get("searchparty") for line in replies if line.startswith("data: {")]
-    assert len([ending for ending in endings if ending]) == 16
+    assert len([ending for ending in endings if ending]) == 4
 
 
 BAD: list[tuple[list[str], str]] = [
