@@ -134,6 +134,30 @@ def test_weights_and_a_users_own_table_change_the_cost() -> None:
     assert planner_cost(planned("QR, RA, AG"), "planner.1", PlannerCosts(table={"QR": 0.0})) == pytest.approx(1.58 / 6.02 + 1)
 
 
+def test_a_decomposition_answers_for_its_sub_questions_only_where_they_are_included() -> None:
+    episode = planned("QDS", "RA, AG", "AG")
+    own = [2.39 / 6.02 + 0.5, 1.58 / 6.02 + 1.0, 1.58 / 6.02]
+    for sub_questions, expected in (("apart", own), ("included", [sum(own), *own[1:]])):
+        costs = PlannerCosts(sub_questions=sub_questions)
+        assert [planner_cost(episode, turn.agent, costs) for turn in episode.planner_turns] == pytest.approx(expected)
+
+
+def test_included_costs_reach_through_every_depth_and_count_each_turn_once() -> None:
+    episode = planned("QDP", "QDP", "AG", "AG", "AG", max_depth=2)
+    costs = PlannerCosts(sub_questions="included")
+    inner = next(turn for turn in episode.planner_turns[1:] if turn.sub_questions)
+    answer, division = 1.58 / 6.02, 2.48 / 6.02 + 0.25
+    assert planner_cost(episode, inner.agent, costs) == pytest.approx(division + 2 * answer)
+    assert planner_cost(episode, "planner.1", costs) == pytest.approx(2 * division + 3 * answer)
+
+
+def test_a_broken_plan_for_a_sub_question_adds_nothing_to_what_is_included() -> None:
+    episode = planned("QDP", "RA", "AG")
+    assert planner_cost(episode, "planner.1", PlannerCosts(sub_questions="included")) == pytest.approx(
+        2.48 / 6.02 + 0.25 + 1.58 / 6.02
+    )
+
+
 def test_what_costs_more_than_the_dearest_workflow_counts_as_1() -> None:
     episode = planned("AG")
     assert workflow_cost(episode, episode.planner_turns[0], PlannerCosts(table={"AG": 1.0})).tokens == 1.0

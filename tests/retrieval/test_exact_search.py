@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from searchparty.errors import UserError
+from searchparty.retrieval.dense.deciding import Queries
 from searchparty.retrieval.dense.exact import ExactSearch
-from searchparty.retrieval.dense.placing import place
+from searchparty.retrieval.dense.placing import Shard, place
 from searchparty.retrieval.dense.vectors import STORAGES, Storage, Vectors, store
 
 
@@ -131,3 +132,41 @@ def test_shards_on_several_devices_give_one_ranking() -> None:
     whole = found(ExactSearch(vectors), queries, 9)
     assert found(ExactSearch(vectors, ["cpu"] * 4, block_rows=50, group_rows=8), queries, 9) == whole
     assert found(ExactSearch(vectors, ["cpu"] * 501), queries, 9) == whole
+
+
+def test_sums_that_another_device_adds_up_in_another_order_change_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(8)
+    vectors, queries = store(unit(generator, 300, 48), "float32"), unit(generator, 20, 48)
+    expected = found(ExactSearch(vectors), queries, 300)
+    in_order = Shard.sums
+
+    def in_another_order(shard: Shard, queries: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+        return in_order(shard, queries, rows) + torch.empty(rows.shape, dtype=torch.float64).uniform_(-1e-15, 1e-15)
+
+    monkeypatch.setattr(Shard, "sums", in_another_order)
+    assert found(ExactSearch(vectors), queries, 300) == expected
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 2**32), dimension=st.integers(20, 400), storage=st.sampled_from(STORAGES))
+def test_a_score_that_is_called_certain_is_that_of_the_cpu(seed: int, dimension: int, storage: Storage) -> None:
+    generator = np.random.default_rng(seed)
+    vectors = store(unit(generator, 60, dimension), storage)
+    queries = Queries.prepare(5 * unit(generator, 4, dimension), vectors)
+    scales = 1.0 if vectors.scales is None else vectors.scales.astype(np.float64)
+    products = queries.values[:, None].astype(np.float64) * vectors.values.astype(np.float64)
+    one_after_the_other = np.cumsum(products[:, :, ::-1], axis=2)[:, :, -1] * scales
+    scores, certain = queries.round(one_after_the_other, vectors)
+    assert certain.all() if storage != "float32" else certain.mean() > 0.98
+    for number in range(len(queries.values)):
+        settled = certain[number]
+        assert np.array_equal(scores[number, settled], queries.scores(number, vectors.values, vectors.scales)[settled])
+
+
+def test_a_sum_beside_the_border_of_two_roundings_is_not_called_certain() -> None:
+    vectors = store(np.eye(1, 8, dtype=np.float32), "float32")
+    queries = Queries.prepare(np.ones((1, 8), np.float32), vectors)
+    border = 0.5 + 2.0**-25 + 2.0**-53
+    scores, certain = queries.round(np.array([[0.5, border, border + 2.0**-26]]), vectors)
+    assert certain.tolist() == [[True, False, True]]
+    assert scores[0, 0] == queries.factors[0] * 0.5

@@ -4,7 +4,8 @@ Reads the record of a planner's turn; knows no executor's code and no answer. R 
 that each lie between 0 and 1. Source: MAO-ARAG, equations (4) to (6) and appendix A.
 
 What counts is what worked: the summary that follows a decomposition, and the fallback of one that failed, cost what they cost.
-A workflow that breaks a rule was not carried out, so its CP is 0 and its FP is 1.
+A workflow that breaks a rule was not carried out, so its CP is 0 and its FP is 1. The paper does not say whether a
+decomposition answers for what its sub-questions cost; `PlannerCosts.sub_questions` decides.
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ class PlannerCosts(StrictModel):
     prices: Annotated[Prices | None, BeforeValidator(_read_prices)] = None
     """For `measured`: a file of prices, as for `searchparty costs`, or what would stand in it; it must name every model that
     plays an executor. Its price of a search is passed over: the search is a part of CP by itself."""
+    sub_questions: Literal["apart", "included"] = "apart"
+    """`apart`: a turn answers for its own workflow. `included`: a decomposition answers for the workflows of its sub-questions
+    too, as for a return that is not discounted, so that a planner learns what it costs to decompose."""
     token_weight: Price = 1.0
     turn_weight: Price = 1.0
     search_weight: Price = 1.0
@@ -91,9 +95,15 @@ def invalid_workflow(episode: Episode, agent: str) -> float:
 
 
 def planner_cost(episode: Episode, agent: str, costs: PlannerCosts) -> float:
-    """CP of one planner's turn: the weighted sum of its parts."""
+    """CP of one planner's turn: the weighted sum of its parts, and if they count, that of the turns that follow from it."""
     turn = turn_of(episode, agent)
-    return 0.0 if turn is None else costs.weighed(workflow_cost(episode, turn, costs))
+    if turn is None:
+        return 0.0
+    own = costs.weighed(workflow_cost(episode, turn, costs))
+    if costs.sub_questions == "apart" or not turn.sub_questions:
+        return own
+    planners = [one.agent for one in episode.planner_turns if one.agent is not None]
+    return own + sum(planner_cost(episode, one, costs) for one in planners if episode.transcript(one).parent == agent)
 
 
 def workflow_cost(episode: Episode, turn: PlannerTurn, costs: PlannerCosts) -> WorkflowCost:

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-
 from searchparty.config.load import dump_recipe, parse_recipe
 from searchparty.config.recipe import EvalRecipe
 from searchparty.episodes.store import read_episodes
@@ -31,6 +29,7 @@ from searchparty.evaluation.run_folder import (
     foreign_names,
     locked,
     read_document,
+    recipe_faults,
     remove_names,
 )  # fmt: skip
 from searchparty.files import atomic_output, read_json, sha256_of, write_json
@@ -125,12 +124,7 @@ class RunDirectory:
         Raises:
             UserError: one line for each difference.
         """
-        before, now = flat(read_document(self.recipe_file)), flat(yaml.safe_load(dump_recipe(recipe)))
-        faults = [
-            f"{self.path}: {key} was {before.get(key)!r}, is now {now.get(key)!r}; resume with what it was begun with"
-            for key in sorted(before.keys() | now.keys())
-            if before.get(key) != now.get(key) and not key.startswith(MAY_CHANGE_ON_RESUME)
-        ]
+        faults = recipe_faults(self.recipe_file, dump_recipe(recipe), lambda key: key.startswith(MAY_CHANGE_ON_RESUME))
         then = read_json(self.environment_file, dict)
         old, new = (
             {key: value for part in MUST_STAY for key, value in flat({part: one.get(part)}).items()}

@@ -10,7 +10,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -91,6 +91,22 @@ def flat(value: Any, prefix: str = "") -> dict[str, Any]:
         for name, inner in value.items()
         for key, leaf in flat(inner, f"{prefix}.{name}" if prefix else str(name)).items()
     }
+
+
+def recipe_faults(recipe_file: Path, resolved: str, may_change: Callable[[str], bool]) -> list[str]:
+    """How the recipe of a run that is to be continued differs from what it was begun with, one line a key.
+
+    Args:
+        recipe_file: what it was begun with.
+        resolved: what is given now, as YAML.
+        may_change: whether a key, joined by points, may have another value.
+    """
+    before, now = flat(read_document(recipe_file)), flat(yaml.safe_load(resolved))
+    return [
+        f"{recipe_file.parent}: {key} was {before.get(key)!r}, is now {now.get(key)!r}; resume with what it was begun with"
+        for key in sorted(before.keys() | now.keys())
+        if before.get(key) != now.get(key) and not may_change(key)
+    ]
 
 
 def describe_machine() -> dict[str, Any]:

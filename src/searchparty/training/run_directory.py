@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from searchparty.config.load import dump_recipe, parse_recipe
 from searchparty.errors import UserError
 from searchparty.evaluation.run_folder import (
@@ -34,6 +32,7 @@ from searchparty.evaluation.run_folder import (
     foreign_names,
     locked,
     read_document,
+    recipe_faults,
     remove_names,
 )  # fmt: skip
 from searchparty.files import atomic_output, read_json, write_json
@@ -145,12 +144,7 @@ class TrainDirectory:
                 f"{self.path}: was made by searchparty {written.get('searchparty')} (format {written.get('format')}), this "
                 f"version continues format {FORMAT}; finish it with that version, or begin again with --overwrite"
             )
-        before, now = flat(read_document(self.recipe_file)), flat(yaml.safe_load(dump_recipe(recipe)))
-        faults = [
-            f"{self.path}: {key} was {before.get(key)!r}, is now {now.get(key)!r}; resume with what it was begun with"
-            for key in sorted(before.keys() | now.keys())
-            if before.get(key) != now.get(key) and not _may_change(key)
-        ]
+        faults = recipe_faults(self.recipe_file, dump_recipe(recipe), _may_change)
         old, new = flat(written.get("inputs", {})), flat(dict(environment.get("inputs", {})))
         faults += [
             f"{self.path}: {key} changed since the run was begun; begin another run for it"

@@ -1,6 +1,7 @@
-"""The last word on scores: float64 sums by one routine on the CPU, rounded to float32, ranked with ties by ascending row.
+"""The last word on scores: float64 sums rounded to float32, ranked with ties by ascending row.
 
-Whatever finds candidates (blocks on a card, a FAISS index), the same rows get the same scores and the same order.
+Whatever finds candidates (blocks on a card, a FAISS index), the same rows get the same scores and the same order: those of one
+routine on the CPU, or of sums made elsewhere wherever these are certain to be rounded to the same float32.
 """
 
 from __future__ import annotations
@@ -67,17 +68,55 @@ class Queries:
             rows: the rows, each once.
             values, scales: what is stored of them, see `Vectors`.
         """
+        return best_of(rows, self.scores(number, values, scales), k)
+
+    def scores(self, number: int, values: NDArray[Any], scales: NDArray[np.float32] | None) -> NDArray[np.float32]:
+        """Scores of some rows for one query, float32 [rows]. None depends on which rows are scored with it."""
         sums: NDArray[np.float64] = (values.astype(np.float64) * self.values[number].astype(np.float64)).sum(axis=1)
         if scales is not None:
             sums *= scales.astype(np.float64)
-        # A row's score does not depend on which rows are scored with it.
-        return best_of(rows, (sums * self.factors[number]).astype(np.float32), k)
+        scores: NDArray[np.float32] = (sums * self.factors[number]).astype(np.float32)
+        return scores
+
+    def round(self, sums: NDArray[np.float64], vectors: Vectors) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """Scores from float64 sums that were made in any order on any device.
+
+        Args:
+            sums: products of the values and stored vectors, times their scales, float64 [queries, rows].
+            vectors: the stored vectors.
+
+        Returns:
+            scores, float32 [queries, rows], and whether `scores` is certain to say the same of each.
+        """
+        exact = sums * self.factors[:, None]
+        doubts = (self._doubts(vectors) * self.factors)[:, None]
+        low, high = ((exact + sign * doubts).astype(np.float32) for sign in (-1, 1))
+        return exact.astype(np.float32), low == high
+
+    def _doubts(self, vectors: Vectors) -> NDArray[np.float64]:
+        """How far apart two orders of summing can be, float64 [queries].
+
+        float64 holds multiples of 2^-e below 2^(53-e) exactly. Products of two float16 numbers are multiples of 2^-48, and no
+        part of their sum exceeds |query| · |vector|; products with int8 are multiples of 2^-24 and far smaller than 2^29. Else
+        twice the bound of Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1.
+        """
+        largest = self.norms * vectors.largest_norm
+        if vectors.values.dtype == np.int8:
+            return np.zeros_like(largest)
+        doubts = (vectors.dimension + 4) * 2.0**-52 * largest
+        return np.where(largest < 2.0**5, 0.0, doubts) if vectors.values.dtype == np.float16 else doubts
 
 
 def best_of(rows: NDArray[np.int64], scores: NDArray[np.float32], k: int) -> Found:
     """The best `k` of scored rows."""
-    order = np.lexsort((rows, -scores))[:k]
+    order = best_places(rows, scores, k)
     return Found(rows[order], scores[order])
+
+
+def best_places(rows: NDArray[np.int64], scores: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+    """Where the best `k` along the last axis stand, best first, ties by ascending row."""
+    order: NDArray[np.int64] = np.lexsort((rows, -scores))[..., :k]
+    return order
 
 
 NOTHING = Found(np.empty(0, np.int64), np.empty(0, np.float32))

@@ -4,7 +4,8 @@ Three steps make the result the same for every block size, device and number of 
 1. Vectors are multiplied in fast arithmetic, and of each group of consecutive rows only the best score is kept: the score
    matrix never exists as a whole. The best k rows lie in the k groups with the best maxima.
 2. The rows of these groups, and of some more, are scored again in fast arithmetic, and the best rows are kept.
-3. Every row that may still belong to the best k, given the error of fast arithmetic, is decided upon by `Queries.rank`.
+3. Every row that may still belong to the best k, given the error of fast arithmetic, is scored in float64 where it lies; the
+   few sums that might be rounded otherwise on the CPU are made again there. `deciding` has the rules.
    A sum of d products in precision u is off by at most d · u · |query| · |vector| (Higham, Accuracy and Stability of Numerical
    Algorithms, 2nd ed., section 3.1).
 """
@@ -13,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from searchparty.retrieval.dense.deciding import NOTHING, Found, Queries, best_of
+from searchparty.retrieval.dense.deciding import NOTHING, Found, Queries, best_of, best_places
 from searchparty.retrieval.dense.placing import Shard, place
 from searchparty.retrieval.dense.vectors import Vectors
 
@@ -34,15 +36,18 @@ _BATCH = 512
 
 @dataclass(frozen=True)
 class _Kept:
-    """Rows that were kept of a shard, best first.
+    """Rows that were kept of a shard.
 
     Attributes:
-        rows, scores: corpus rows and fast scores, [queries, rows].
+        rows: corpus rows, [queries, rows].
+        scores: fast scores, float32 [queries, rows].
+        sums: float64 sums, [queries, rows].
         ceilings: no row that was left out has a higher fast score, [queries].
     """
 
     rows: torch.Tensor
     scores: torch.Tensor
+    sums: torch.Tensor
     ceilings: torch.Tensor
 
 
@@ -84,34 +89,43 @@ class ExactSearch:
     def _search_batch(self, queries: NDArray[np.float32], k: int) -> list[Found]:
         k = min(k, len(self._vectors))
         prepared = Queries.prepare(queries, self._vectors)
-        rows, scores, ceilings = self._candidates(prepared, k + _SPARE)
-        margins = (self._vectors.dimension + 4) * _precision(self._vectors) * prepared.norms * self._vectors.largest_norm
-        floors = scores[:, k - 1] - 2 * margins - _UNDERFLOW
+        kept = [self._candidates_of(shard, _on(shard, prepared), k + _SPARE) for shard in self._shards]
+        # Only now are results awaited, so that all cards work at once.
+        rows_QR, fast_QR, sums_QR = (
+            np.concatenate([getattr(part, name).cpu().numpy() for part in kept], axis=1) for name in ("rows", "scores", "sums")
+        )
+        ceilings_Q = np.max([part.ceilings.cpu().numpy() for part in kept], axis=0).astype(np.float64)
+        margins_Q = (self._vectors.dimension + 4) * _precision(self._vectors) * prepared.norms * self._vectors.largest_norm
+        floors_Q = -np.partition(-fast_QR, k - 1, axis=1)[:, k - 1] - 2 * margins_Q - _UNDERFLOW
+        possible_QR = fast_QR >= floors_Q[:, None]
+        scores_QR, certain_QR = prepared.round(sums_QR, self._vectors)
+        for number in np.flatnonzero((possible_QR & ~certain_QR).any(axis=1)).tolist():
+            places = np.flatnonzero(possible_QR[number] & ~certain_QR[number])
+            places = places[np.argsort(rows_QR[number, places])]
+            scores_QR[number, places] = prepared.scores(number, *self._gather(rows_QR[number, places]))
+        scores_QR[~possible_QR] = -np.inf
+        best_QK = best_places(rows_QR, scores_QR, k)
+        rows_QK, scores_QK = (np.take_along_axis(array, best_QK, axis=1) for array in (rows_QR, scores_QR))
         return [
-            self._decide(prepared, number, rows[number][scores[number] >= floors[number]], k)
-            if ceilings[number] < floors[number]
-            else self._second_pass(prepared, number, float(floors[number]), k)
+            Found(rows_QK[number], scores_QK[number])
+            if ceilings_Q[number] < floors_Q[number]
+            else self._second_pass(prepared, number, float(floors_Q[number]), k)
             for number in range(len(queries))
         ]
 
-    def _candidates(self, queries: Queries, keep: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """The rows of each query with the best fast scores, these scores, best first, and the ceilings of what is left out."""
-        kept = [self._candidates_of(shard, _on(shard, queries), keep) for shard in self._shards]
-        # Only now are results awaited, so that all cards work at once.
-        rows_QR = np.concatenate([part.rows.cpu().numpy() for part in kept], axis=1)
-        scores_QR = np.concatenate([part.scores.cpu().numpy() for part in kept], axis=1).astype(np.float64)
-        order_QR = np.argsort(-scores_QR, axis=1, kind="stable")
-        ceilings_Q = np.max([part.ceilings.cpu().numpy() for part in kept], axis=0).astype(np.float64)
-        return np.take_along_axis(rows_QR, order_QR, axis=1), np.take_along_axis(scores_QR, order_QR, axis=1), ceilings_Q
-
     def _candidates_of(self, shard: Shard, queries: torch.Tensor, keep: int) -> _Kept:
-        """Steps 1 and 2 for one shard."""
+        """Steps 1 and 2 for one shard, and the float64 sums of step 3."""
         maxima_QG = shard.group_maxima(queries, self._group_rows, self._block_rows)
         groups_QK, left_out_Q = _best(maxima_QG, keep)[1:]
         rows_QR, scores_QR = shard.scores_of_groups(queries, groups_QK, self._group_rows)
         best_QK, places_QK, also_left_out_Q = _best(scores_QR, min(keep, len(shard)))
-        rows_QK = rows_QR.gather(1, places_QK) + shard.first_row
-        return _Kept(rows_QK, best_QK, torch.maximum(left_out_Q, also_left_out_Q))
+        rows_QK = rows_QR.gather(1, places_QK)
+        return _Kept(
+            rows_QK + shard.first_row,
+            best_QK,
+            shard.sums(queries, rows_QK),
+            torch.maximum(left_out_Q, also_left_out_Q),
+        )
 
     def _second_pass(self, queries: Queries, number: int, floor: float, k: int) -> Found:
         """Decide among all rows of the margin, however many: long runs of nearly equal vectors end here."""
@@ -129,10 +143,14 @@ class ExactSearch:
     def _decide(self, queries: Queries, number: int, rows: NDArray[np.int64], k: int) -> Found:
         """The best `k` among `rows` by their exact scores."""
         rows = np.sort(rows)
+        return queries.rank(number, rows, *self._gather(rows), k)
+
+    def _gather(self, rows: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
+        """What is stored of some rows, given in ascending order."""
         parts = [shard.gather(rows) for shard in self._shards]
         values = np.concatenate([part[0] for part in parts])
         scales = np.concatenate([part[1] for part in parts if part[1] is not None]) if parts[0][1] is not None else None
-        return queries.rank(number, rows, values, scales, k)
+        return values, scales
 
 
 def _best(scores: torch.Tensor, keep: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

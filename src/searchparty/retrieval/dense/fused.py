@@ -1,4 +1,6 @@
-"""A kernel for cards that multiplies vectors and keeps the best score of each group of rows; no other score is written out."""
+"""Kernels for cards: one multiplies vectors and keeps the best score of each group of rows, no other score is written out; one
+scores the rows of chosen groups where they lie.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +41,30 @@ def _kernel(  # type: ignore[no-untyped-def]
     tl.store(maxima + query.to(tl.int64) * group_count + group, tl.max(scores, axis=1), mask=query < query_count)
 
 
+@triton.jit  # type: ignore[untyped-decorator]
+def _group_kernel(  # type: ignore[no-untyped-def]
+    queries, values, scales, groups, scores, row_count, dimension, groups_per_query,
+    HAS_SCALES: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    # One program for each chosen group of each query.
+    place = tl.program_id(0).to(tl.int64)
+    query = place // groups_per_query
+    offset = tl.arange(0, ROWS)
+    row = tl.load(groups + place) * ROWS + offset
+    sums = tl.zeros((ROWS,), dtype=tl.float32)
+    for start in range(0, dimension, DEPTH):
+        component = start + tl.arange(0, DEPTH)
+        inside = component < dimension
+        part = tl.load(queries + query * dimension + component, mask=inside, other=0.0).to(tl.float32)
+        some_values = tl.load(
+            values + row[:, None] * dimension + component[None, :], mask=(row[:, None] < row_count) & inside[None, :], other=0.0
+        )
+        sums += tl.sum(some_values.to(tl.float32) * part[None, :], axis=1)
+    if HAS_SCALES:
+        sums *= tl.load(scales + row, mask=row < row_count, other=0.0)
+    tl.store(scores + place * ROWS + offset, tl.where(row < row_count, sums, float("-inf")))
+
+
 def _stages(device: torch.device, rows: int) -> int:
     """How many pieces of queries and vectors fit the fast memory of a processor at once; more than 4 bring nothing."""
     properties = torch.cuda.get_device_properties(device)
@@ -66,3 +92,23 @@ def fused_maxima(queries: torch.Tensor, values: torch.Tensor, scales: torch.Tens
             num_warps=8 if together > 64 else 4, num_stages=_stages(values.device, together + group_rows),
         )  # fmt: skip
     return maxima
+
+
+def fused_scores(
+    queries: torch.Tensor, values: torch.Tensor, scales: torch.Tensor | None, groups: torch.Tensor, group_rows: int
+) -> torch.Tensor:
+    """Scores of all rows of some groups, float32 [queries, groups of each · group_rows]; minus infinity behind the last row.
+
+    Args:
+        groups: int64 [queries, groups of each].
+        queries, values, scales, group_rows: as for `fused_maxima`.
+    """
+    scores = torch.empty((len(queries), groups.shape[1] * group_rows), device=values.device)
+    with torch.cuda.device(values.device):
+        _group_kernel[(groups.numel(),)](
+            queries.contiguous(), values, values if scales is None else scales, groups.contiguous(), scores,
+            len(values), values.shape[1], groups.shape[1],
+            HAS_SCALES=scales is not None, ROWS=group_rows, DEPTH=_DEPTH,
+            num_warps=4,
+        )  # fmt: skip
+    return scores

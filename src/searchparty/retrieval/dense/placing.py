@@ -15,9 +15,9 @@ from searchparty.retrieval.dense.devices import find_device
 from searchparty.retrieval.dense.vectors import Vectors
 
 try:
-    from searchparty.retrieval.dense.fused import fused_maxima
+    from searchparty.retrieval.dense.fused import fused_maxima, fused_scores
 except ImportError:  # Triton comes with torch for cards only
-    fused_maxima = None  # type: ignore[assignment]
+    fused_maxima = fused_scores = None  # type: ignore[assignment]
 
 _COPY_ROWS = 262_144
 _WORKSPACE = 2 << 30
@@ -68,8 +68,7 @@ class Shard:
             block_rows: rows whose scores exist at one time, a multiple of `group_rows`.
         """
         groups = -(-len(self) // group_rows)
-        can_fuse = group_rows >= 16 and group_rows & (group_rows - 1) == 0
-        if self.arithmetic == torch.float16 and fused_maxima is not None and can_fuse:
+        if self._can_fuse(group_rows):
             return fused_maxima(queries, self.values, self.scales, group_rows)
         maxima_QG = torch.empty((len(queries), groups), device=self.device)
         for start in range(0, len(self), block_rows):
@@ -93,15 +92,27 @@ class Shard:
         rows_QR = (groups_QK[:, :, None] * group_rows + offsets).flatten(1)
         beyond_QR = rows_QR >= len(self)
         rows_QR = rows_QR.clamp(max=len(self) - 1)
-        scores_QR = torch.empty(rows_QR.shape, device=self.device)
-        at_a_time = max(1, _GATHERED_BYTES // (4 * rows_QR.shape[1] * self.values.shape[1]))
+        if self._can_fuse(group_rows):
+            return rows_QR, fused_scores(queries, self.values, self.scales, groups_QK, group_rows)
+        return rows_QR, self._sums(queries, rows_QR, torch.float32).masked_fill_(beyond_QR, -torch.inf)
+
+    def sums(self, queries: torch.Tensor, rows_QR: torch.Tensor) -> torch.Tensor:
+        """Products of the queries and some rows of the shard, times the rows' scales, float64 [queries, rows]."""
+        return self._sums(queries, rows_QR, torch.float64)
+
+    def _sums(self, queries: torch.Tensor, rows_QR: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        sums_QR = torch.empty(rows_QR.shape, dtype=dtype, device=self.device)
+        at_a_time = max(1, _GATHERED_BYTES // (dtype.itemsize * rows_QR.shape[1] * self.values.shape[1]))
         for start in range(0, len(queries), at_a_time):
             rows = rows_QR[start : start + at_a_time]
-            products = torch.bmm(self.values[rows].float(), queries[start : start + at_a_time, :, None].float())
-            scores_QR[start : start + at_a_time] = products[:, :, 0]
-        if self.scales is not None:
-            scores_QR *= self.scales[rows_QR]
-        return rows_QR, scores_QR.masked_fill_(beyond_QR, -torch.inf)
+            products = torch.bmm(self.values[rows].to(dtype), queries[start : start + at_a_time, :, None].to(dtype))
+            sums_QR[start : start + at_a_time] = products[:, :, 0]
+        return sums_QR if self.scales is None else sums_QR.mul_(self.scales[rows_QR].to(dtype))
+
+    def _can_fuse(self, group_rows: int) -> bool:
+        """Whether the kernels for cards take these vectors in groups of this size."""
+        fitting = group_rows >= 16 and group_rows & (group_rows - 1) == 0
+        return self.arithmetic == torch.float16 and fused_maxima is not None and fitting
 
     def gather(self, rows: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
         """Values and scales of those of the ascending corpus rows that lie in this shard."""
