@@ -25,9 +25,9 @@ import psutil
 from server import free_port, http_request, running, wait_for
 
 from searchparty.files import read_jsonl
+from searchparty.http_server.listening import allow_many_connections
 from searchparty.questions.sample import sample_corpus, sample_questions
 from searchparty.retrieval.bm25 import BM25Index
-from searchparty.retrieval.serving import allow_many_connections
 
 PATIENCE = 60.0
 BURSTS = 3

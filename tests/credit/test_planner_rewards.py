@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -162,16 +163,48 @@ def test_what_costs_more_than_the_dearest_workflow_counts_as_1() -> None:
     assert workflow_cost(episode, episode.planner_turns[0], PlannerCosts(table={"AG": 1.0})).tokens == 1.0
 
 
-def test_measured_tokens_are_those_of_the_executors_that_worked() -> None:
+def prices_file(folder: Path, model: str = "script") -> Path:
+    path = folder / "prices.yaml"
+    price = "{input: 0.15, cached_input: 0.05, output: 0.6}"
+    path.write_text(f"dated: 2026-01-01\nsource: a test\nsearch: 9\nmodels: {{{model}: {price}}}\n")
+    return path
+
+
+def test_measured_tokens_are_those_of_the_executors_that_worked(tmp_path: Path) -> None:
     episode = planned("RA, AG")
     calls = episode.transcript("ag.1").calls
-    calls[0].prompt_tokens, calls[0].output_tokens = 1000, 100
-    costs = PlannerCosts(tokens="measured", input_price=0.15, output_price=0.6)
+    calls[0].prompt_tokens, calls[0].cached_tokens, calls[0].output_tokens = 1000, 400, 100
+    costs = PlannerCosts.model_validate({"tokens": "measured", "prices": prices_file(tmp_path)})
     cost = workflow_cost(episode, episode.planner_turns[0], costs)
-    assert cost.tokens == pytest.approx((1000 * 0.15 + 100 * 0.6) / 1e6 / 6.02e-4)
+    assert cost.tokens == pytest.approx((600 * 0.15 + 400 * 0.05 + 100 * 0.6) / 1e6 / 6.02e-4)
     calls[0].output_tokens = None
     with pytest.raises(UserError, match=r"ag\.1: its model does not say how many tokens it used; set planner_costs\.tokens"):
         planner_cost(episode, "planner.1", costs)
+
+
+def test_a_model_without_a_price_is_named_and_never_free(tmp_path: Path) -> None:
+    costs = PlannerCosts.model_validate({"tokens": "measured", "prices": prices_file(tmp_path, "another")})
+    with pytest.raises(UserError, match=r"ag\.1: planner_costs\.prices names no model script; add it"):
+        planner_cost(planned("AG"), "planner.1", costs)
+
+
+def test_the_prices_themselves_stand_in_a_resolved_recipe(tmp_path: Path) -> None:
+    costs = PlannerCosts.model_validate({"tokens": "measured", "prices": str(prices_file(tmp_path))})
+    (tmp_path / "prices.yaml").unlink()
+    assert PlannerCosts.model_validate(costs.model_dump(mode="json")) == costs
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"tokens": "measured"}, "give a file of prices"),
+        ({"prices": {"dated": "2026-01-01", "source": "x", "models": {}}}, "remove it, or set tokens to measured"),
+        ({"tokens": "measured", "prices": "nowhere.yaml"}, "nowhere.yaml: no such file of prices"),
+    ],
+)
+def test_prices_and_measured_tokens_go_together(given: dict[str, Any], line: str) -> None:
+    with pytest.raises(ValueError, match=line):
+        PlannerCosts.model_validate(given)
 
 
 def test_a_price_that_is_negative_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,14 @@ import yaml
 
 from playing import FixedRetriever, Lines, play_lines
 from searchparty.cli.main import main
+from searchparty.costs.prices import Price, check_prices, load_prices, priced_name
+from searchparty.costs.spending import Tokens, spending_of, workflow_of, workflow_tree
 from searchparty.episodes.types import Call, Episode
 from searchparty.errors import Failure, FailureKind, UserError
 from searchparty.evaluation.costs.by_workflow import by_workflow, costed
-from searchparty.evaluation.costs.prices import Price, check_prices, load_prices, priced_name
-from searchparty.evaluation.costs.spending import Tokens, spending_of, workflow_of, workflow_tree
 from searchparty.evaluation.scorers import scorer_named
 from searchparty.evaluation.scoring import score_episode
+from searchparty.retrieval.bm25 import BM25Index
 from searchparty.teams.planned import Planned
 
 EXAMPLE = Path(__file__).parents[2] / "src/searchparty/evaluation/costs/example_prices.yaml"
@@ -105,6 +107,7 @@ def test_a_price_below_zero_and_an_unknown_key_are_refused_together(tmp_path: Pa
 def test_the_example_that_is_shipped_can_be_read_and_is_dated() -> None:
     assert load_prices(EXAMPLE).of("https://host/v1#gpt-4o-mini (chat text)") is not None
     assert priced_name("smollm2 sha256:12 float32") == "smollm2"
+    assert priced_name("run:runs/demo#student sha256:12 float32") == "run:runs/demo#student"
 
 
 def test_episodes_are_summed_up_by_the_workflow_of_their_own_question() -> None:
@@ -120,8 +123,33 @@ def test_episodes_are_summed_up_by_the_workflow_of_their_own_question() -> None:
 def test_the_tree_names_each_question_its_workflow_and_its_answer() -> None:
     tree = workflow_tree(planned("QDP", "RA, AG", "DS, AG"))
     assert tree[0].startswith("What is the capital of France?  [QDP → AS]  Paris")
-    assert tree[1] == "  a?  [RA → AG]  Paris" and tree[2] == "  b?  [broken (missing_prerequisite)]  no answer"
+    assert tree[1] == "  a?  [RA → AG]  Paris" and tree[2] == "  b?  [broken (missing_prerequisite): DS, AG]  no answer"
     assert workflow_of(planned("AG, RA")) == "broken: wrong_order"
+
+
+def test_what_worked_stands_behind_the_chosen_workflow_where_it_is_something_else() -> None:
+    undone = Lines({"planner": ["<workflow>QDS</workflow>"], "qds": ["<question>a?</question>"], "ag": [ANSWER]})
+    [line] = workflow_tree(play_lines(Planned(), undone, FixedRetriever()))
+    assert "[QDS; worked: QDS → RA → AG]  Paris" in line and line.endswith("QDS of no use (bad_content)")
+    gone = Failure("model", FailureKind.UNREACHABLE, "gone")
+    [line] = workflow_tree(play_lines(Planned(), Lines({"planner": ["<workflow>RA, AG</workflow>"], "ag": [gone]})))
+    assert line.endswith("[RA → AG; worked: RA]  no answer")
+    unplanned = play_lines(Planned(), Lines({"planner": [gone]}))
+    assert workflow_of(unplanned) == "none: model_failed" and workflow_tree(unplanned)[0].endswith("[none]  no answer")
+    [line] = workflow_tree(planned(", ".join(["RA"] * 100)))
+    assert line.endswith(f"[broken (repeated): {'RA, ' * 8}…]  no answer")
+
+
+def test_ask_shows_what_a_planned_team_chose_did_and_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["ask", "Who?", "--team", "planned", "--model", "scripted:default", "team.workflow=AG", "--index"]
+    BM25Index.build(Path(__file__).parents[1] / "data/retrieval/passages.jsonl", tmp_path / "index")
+    assert main([*words, str(tmp_path / "index")]) == 0
+    printed = capsys.readouterr().out
+    assert "workflow Who?  [AG]  unknown" in printed and "no price: give prices=FILE for USD" in printed
+    prices = prices_file(tmp_path, **{"scripted:default": {"input": 1.0, "output": 1.0}})
+    assert main([*words, str(tmp_path / "index"), f"prices={prices}"]) == 0
+    printed = capsys.readouterr().out
+    assert "tokens   ag (scripted:default): " in printed and re.search(r"0 searches, 1 turns, .* s, 0\.\d{6} USD", printed)
 
 
 def test_ask_shows_the_workflow_its_tokens_and_its_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from retrieval_factories import DATA, build, write_corpus
 from stub_server import Reply, stub_server
 
 from searchparty.cli.main import main
-from searchparty.retrieval.serving import bind
+from searchparty.http_server.listening import bind
 from searchparty.retrieval.types import Passage
 
 

@@ -18,12 +18,12 @@ from retrieval_factories import DATA, FunctionRetriever, build, ids
 from running_server import running
 
 from searchparty.errors import Failure, FailureKind, ServiceFailure, UserError
-from searchparty.retrieval.asgi import RequestError
+from searchparty.http_server.asgi import RequestError
+from searchparty.http_server.listening import bind
 from searchparty.retrieval.bm25 import BM25Index
 from searchparty.retrieval.dialects import DIALECTS
 from searchparty.retrieval.remote import RemoteRetriever
 from searchparty.retrieval.server import Limits
-from searchparty.retrieval.serving import bind
 from searchparty.retrieval.types import Hit, Passage
 from searchparty.retrieval.wire import PATHS, parse_request
 

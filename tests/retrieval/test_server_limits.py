@@ -19,7 +19,7 @@ from retrieval_factories import FunctionRetriever
 from running_server import running
 
 from searchparty.errors import Failure, FailureKind, ServiceFailure
-from searchparty.retrieval import asgi
+from searchparty.http_server import asgi
 from searchparty.retrieval.memo import Memo
 from searchparty.retrieval.metrics import Metrics, shared_bytes
 from searchparty.retrieval.remote import RemoteRetriever

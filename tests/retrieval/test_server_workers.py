@@ -22,10 +22,10 @@ from retrieval_factories import DATA, ids
 
 from searchparty.cli.main import main
 from searchparty.errors import UserError
+from searchparty.http_server.listening import bind, bind_each
 from searchparty.retrieval.bm25 import BM25Index
 from searchparty.retrieval.remote import RemoteRetriever
 from searchparty.retrieval.retrying import Patience
-from searchparty.retrieval.serving import bind, bind_each
 from searchparty.retrieval.workers import Supervisor
 
 

@@ -51,12 +51,12 @@ def run(options: argparse.Namespace) -> int:
 
 async def _ask(text: str, recipe: TeamRecipe, console: Console, prompts: bool) -> Episode:
     from searchparty.evaluation.staging import set_stage
-    from searchparty.questions.types import Question
+    from searchparty.questions.asked import asked_question
     from searchparty.teams.play import play
 
     stage = set_stage(recipe)
     try:
-        question = Question("asked", text, (), "ask")
+        question = asked_question(text, recipe.seed)
         listener = Narrator(console, prompts)
         return await play(stage.team, question, stage.cast, stage.retriever, seed=recipe.seed, listener=listener)
     finally:
@@ -67,9 +67,9 @@ def _say_cost(console: Console, episode: Episode, recipe: TeamRecipe) -> None:
     """What was planned, if anything was, and what the episode used."""
     from rich.text import Text
 
+    from searchparty.costs.prices import load_prices
+    from searchparty.costs.spending import spending_of, workflow_tree
     from searchparty.episodes.printable import printable
-    from searchparty.evaluation.costs.prices import load_prices
-    from searchparty.evaluation.costs.spending import spending_of, workflow_tree
 
     for line in workflow_tree(episode):
         console.print(Text.assemble(("workflow ", "bold"), printable(line)))
@@ -80,8 +80,10 @@ def _say_cost(console: Console, episode: Episode, recipe: TeamRecipe) -> None:
         console.print(
             Text(f"tokens   {role} ({printable(model.split(' ')[0])}): {new} in, {cached} in from a cache, {out} out")
         )
-    usd = None if recipe.prices is None else spent.usd(load_prices(recipe.prices))
-    money = "" if usd is None else f", {usd:.6f} USD"
+    money = ", no price: give prices=FILE for USD" if episode.planner_turns else ""
+    if recipe.prices is not None:
+        usd = spent.usd(load_prices(recipe.prices))
+        money = f", {usd:.6f} USD" if usd is not None else ", USD unknown: a model does not say how many tokens it used"
     console.print(Text(f"used     {spent.searches} searches, {spent.turns} turns, {spent.seconds:.1f} s{money}"))
 
 

@@ -54,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_evaluation(title: str, evaluation: EvaluationDiagnosis, console: Console) -> None:
+    if not evaluation.judged:
+        console.print("No question has a golden answer, so what is said below of right, wrong and lost means nothing.")
     _print(title, evaluation.whole, console)
     if evaluation.datasets:
         console.print(_datasets(evaluation), "", sep="\n")

@@ -18,6 +18,7 @@ from searchparty.errors import ServiceFailure, UserError
 COMMANDS = {
     "eval": "run a team over questions and score it",
     "ask": "let a team answer one question while you watch",
+    "serve": "serve a team over HTTP, for OpenAI clients and others",
     "train": "train a team by a recipe, stage by stage",
     "sweep": "train with several values of one key and compare quality and cost",
     "check": "check a training recipe without running it",

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from searchparty.cli.numbers import positive, whole
+from searchparty.cli.serving_options import MEGABYTE, add_serving_options, required_token, warn_if_open
 from searchparty.errors import UserError
+from searchparty.http_calls import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     import socket
-
-_MEGABYTE = 1024 * 1024
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,26 +27,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " the dialects of other projects, GET /health, GET /metrics for Prometheus.",
     )
     serve.add_argument("index", metavar="DIR", help="folder of the index")
-    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)")
-    serve.add_argument("--port", type=int, default=8000, help="port to listen on; 0 takes a free one (default: %(default)s)")
+    add_serving_options(serve, port=8000, token_variable=TOKEN_VARIABLE, body_mb=16)
     serve.add_argument("--topk", type=int, default=3, help="hits per query where a request names none (default: %(default)s)")
     serve.add_argument("--workers", type=positive, default=1, metavar="N", help="processes (default: %(default)s)")
-    serve.add_argument(
-        "--require-token", action="store_true", help="answer only clients that send the token in SEARCHPARTY_RETRIEVER_TOKEN"
-    )
     serve.add_argument(
         "--waiting",
         type=positive,
         default=1024,
         metavar="N",
         help="requests under way at once in each process; more are answered with 503 (default: %(default)s)",
-    )
-    serve.add_argument(
-        "--body-mb",
-        type=positive,
-        default=16,
-        metavar="MB",
-        help="longest request; a longer one is answered with 413 (default: %(default)s)",
     )
     serve.add_argument(
         "--memory-mb",
@@ -82,20 +70,16 @@ def _describe_cache(path: Path) -> int:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    from searchparty.http_calls import LOOPBACK, TOKEN_VARIABLE
+    from searchparty.http_server.listening import address_of, allow_many_connections, bind, bind_each
     from searchparty.retrieval.manifest import load_manifest
-    from searchparty.retrieval.serving import address_of, allow_many_connections, bind, bind_each
 
     if args.topk < 1:
         raise UserError(f"--topk {args.topk}: at least 1 is needed")
-    token = os.environ.get(TOKEN_VARIABLE) if args.require_token else None
-    if args.require_token and not token:
-        raise UserError(f"--require-token: put the token into the environment variable {TOKEN_VARIABLE}")
+    token = required_token(args, TOKEN_VARIABLE)
     allow_many_connections()
     if args.inherit is not None:
         return _serve_here(args, token, None)
-    if args.host not in LOOPBACK and token is None:
-        print(f"{args.host}: whoever reaches this machine may search; --require-token asks for a token", file=sys.stderr)
+    warn_if_open(args.host, token, "search")
     if args.workers == 1:
         return _serve_here(args, token, bind(args.host, args.port))
     passages = load_manifest(Path(args.index)).passages
@@ -105,14 +89,14 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _serve_here(args: argparse.Namespace, token: str | None, listener: socket.socket | None) -> int:
     """Serve in this process: alone on a listener, or as the worker of a supervisor."""
+    from searchparty.http_server.listening import Server
     from searchparty.retrieval.metrics import Metrics
     from searchparty.retrieval.opening import open_index
     from searchparty.retrieval.server import Limits, RetrievalServer
-    from searchparty.retrieval.serving import Server
     from searchparty.retrieval.workers import Inheritance
 
     index = open_index(args.index)
-    limits = Limits(args.body_mb * _MEGABYTE, args.waiting, args.memory_mb * _MEGABYTE)
+    limits = Limits(args.body_mb * MEGABYTE, args.waiting, args.memory_mb * MEGABYTE)
     if listener is not None:
         application = RetrievalServer(index, len(index), args.topk, limits=limits, token=token)
         Server(application, listener, lambda address: _announce(len(index), address)).run_on_socket()

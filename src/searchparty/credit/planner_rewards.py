@@ -10,12 +10,15 @@ decomposition answers for what its sub-questions cost; `PlannerCosts.sub_questio
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from searchparty.costs.prices import Prices, load_prices, priced_name
+from searchparty.costs.spending import Tokens
 from searchparty.credit.strict import StrictModel
-from searchparty.episodes.types import Call, Episode, PlannerTurn
+from searchparty.episodes.types import Episode, PlannerTurn
 from searchparty.errors import UserError
 
 PAPER_TOKEN_COSTS = {"QDS": 0.91e-4, "QDP": 1.00e-4, "QR": 0.88e-4, "DS": 2.08e-4, "AG": 1.58e-4, "AS": 1.48e-4}
@@ -36,19 +39,28 @@ class WorkflowCost(NamedTuple):
     search: float
 
 
+def _read_prices(value: Any) -> Any:
+    """The prices of a file, where its path is given: so the resolved recipe holds the prices themselves."""
+    if not isinstance(value, str | Path):
+        return value
+    try:
+        return load_prices(Path(value))
+    except UserError as error:
+        raise ValueError("\n".join(error.lines)) from None
+
+
 class PlannerCosts(StrictModel):
     """How the cost of a workflow is computed."""
 
     tokens: Literal["table", "measured"] = "table"
-    """`table`: each executor's mean cost, whatever it wrote. `measured`: the tokens of its calls, at the two prices below."""
+    """`table`: each executor's mean cost, whatever it wrote. `measured`: the tokens of its calls by class, at `prices`."""
     table: dict[str, Price] = Field(default_factory=lambda: dict(PAPER_TOKEN_COSTS))
     """USD of one use, by abbreviation; an executor that is not named costs nothing."""
     dearest: Annotated[float, Field(gt=0)] = DEAREST
     """USD that count as 1; what costs more counts as 1 too."""
-    input_price: Price = 0.15
-    """USD for a million tokens read; for `measured`."""
-    output_price: Price = 0.60
-    """USD for a million tokens written; for `measured`."""
+    prices: Annotated[Prices | None, BeforeValidator(_read_prices)] = None
+    """For `measured`: a file of prices, as for `searchparty costs`, or what would stand in it; it must name every model that
+    plays an executor. Its price of a search is passed over: the search is a part of CP by itself."""
     sub_questions: Literal["apart", "included"] = "apart"
     """`apart`: a turn answers for its own workflow. `included`: a decomposition answers for the workflows of its sub-questions
     too, as for a return that is not discounted, so that a planner learns what it costs to decompose."""
@@ -61,6 +73,15 @@ class PlannerCosts(StrictModel):
     def _complete(cls, table: dict[str, float]) -> dict[str, float]:
         """Costs that are not named keep the paper's value."""
         return PAPER_TOKEN_COSTS | table
+
+    @model_validator(mode="after")
+    def _no_idle_prices(self) -> PlannerCosts:
+        """Refuse measured tokens without prices, and prices that nothing looks at."""
+        if self.tokens == "measured" and self.prices is None:
+            raise ValueError("tokens is measured, which needs prices; give a file of prices")
+        if self.tokens == "table" and self.prices is not None:
+            raise ValueError("prices means nothing where tokens is table; remove it, or set tokens to measured")
+        return self
 
     def weighed(self, parts: WorkflowCost) -> float:
         """CP: the weighted sum of its parts."""
@@ -101,17 +122,19 @@ def turn_of(episode: Episode, agent: str) -> PlannerTurn | None:
 
 
 def _measured(episode: Episode, turn: PlannerTurn, costs: PlannerCosts) -> float:
-    """USD of the calls of the executors that worked in this turn. Raises UserError if a call's tokens are not known."""
-    agents = [use.agent for use in turn.uses if use.agent is not None]
-    return sum(_price(episode, agent, call, costs) for agent in agents for call in episode.transcript(agent).calls)
+    """USD of the calls of the executors that worked in this turn. Raises UserError if it cannot be known."""
+    assert costs.prices is not None
+    return sum(_price(episode, use.agent, costs.prices) for use in turn.uses if use.agent is not None)
 
 
-def _price(episode: Episode, agent: str, call: Call, costs: PlannerCosts) -> float:
-    if call.failure is not None:
-        return 0.0
-    if call.prompt_tokens is None or call.output_tokens is None:
-        raise UserError(
-            f"{episode.question_key}, sample {episode.sample}, {agent}: its model does not say how many tokens it used; set "
-            "planner_costs.tokens to table"
-        )
-    return (call.prompt_tokens * costs.input_price + call.output_tokens * costs.output_price) / 1e6
+def _price(episode: Episode, agent: str, prices: Prices) -> float:
+    transcript, tokens = episode.transcript(agent), Tokens()
+    for call in transcript.calls:
+        tokens.add(call)
+    price, where = prices.of(transcript.model), f"{episode.question_key}, sample {episode.sample}, {agent}"
+    if price is None:
+        raise UserError(f"{where}: planner_costs.prices names no model {priced_name(transcript.model)}; add it")
+    usd = tokens.usd(price)
+    if usd is None:
+        raise UserError(f"{where}: its model does not say how many tokens it used; set planner_costs.tokens to table")
+    return usd

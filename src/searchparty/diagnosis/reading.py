@@ -33,6 +33,8 @@ class EvaluationDiagnosis:
     path: str
     whole: Diagnosis
     datasets: dict[str, Diagnosis]
+    judged: bool = True
+    """Whether any question has a golden answer. In the record of a served team none has; right and wrong then mean nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ def diagnose_evaluation(path: Path) -> EvaluationDiagnosis:
     for one in facts:
         by_dataset.setdefault(one.dataset, []).append(one)
     datasets = {name: diagnose(own) for name, own in sorted(by_dataset.items())} if len(by_dataset) > 1 else {}
-    return EvaluationDiagnosis(str(path), diagnose(facts), datasets)
+    judged = any(question.golden_answers for question in questions.values())
+    return EvaluationDiagnosis(str(path), diagnose(facts), datasets, judged)
 
 
 def diagnose_training(path: Path, *, false_alarms: float = FALSE_ALARMS) -> TrainingDiagnosis:

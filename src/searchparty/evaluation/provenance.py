@@ -9,7 +9,7 @@ import hashlib
 from typing import Any
 
 from searchparty.config.recipe import EvalRecipe
-from searchparty.evaluation.costs.prices import load_prices
+from searchparty.costs.prices import load_prices
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.scorers import Scorer
 from searchparty.files import read_json

@@ -138,9 +138,13 @@ def score_run(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer) -> RunSumma
     """Score all episodes of a run that is complete, and write `scores.jsonl` and `summary.json`.
 
     Raises:
-        UserError: if episodes are missing, or belong to no question of the run.
+        UserError: if episodes are missing, or belong to no question of the run; if a question has no golden answer.
     """
     questions = {question.key: question for question in run.read_questions()}
+    if unscorable := [key for key, question in questions.items() if not question.golden_answers]:
+        raise UserError(
+            f"{run.path}: {unscorable[0]} has no golden answer, so nothing can be scored; clients of a served team tell none"
+        )
     found = run.latest(lambda episode: _score(episode, questions, scorer, run))
     asked = [(key, sample) for sample in range(recipe.samples) for key in questions]
     missing = [key for key in asked if key not in found]

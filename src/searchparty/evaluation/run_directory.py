@@ -2,7 +2,7 @@
 
 recipe.resolved.yaml   the complete recipe
 environment.json       versions, identities of models and retriever, hash of the questions
-questions.jsonl        the questions asked, golden answers included
+questions.jsonl        the questions asked, golden answers included; not of a served team, whose questions stand in its episodes
 episodes/eval.jsonl    one episode a line, appended as they end; of two with one question and sample the later counts
 scores.jsonl           scores and counts per episode, written again by each scoring
 summary.json           the run's numbers
@@ -102,15 +102,18 @@ class RunDirectory:
         """Keep other processes out while this one begins or continues the run. Raises UserError if one is at work there."""
         return locked(self.path)
 
-    def begin(self, recipe: EvalRecipe, questions: list[Question], environment: dict[str, Any]) -> None:
+    def begin(self, recipe: EvalRecipe, questions: list[Question] | None, environment: dict[str, Any]) -> None:
         """Remove what an earlier run left, and write the files that say what this one is.
 
-        The recipe goes first and comes last: where it is, a run was begun. Files that are not a run's own stay.
+        The recipe goes first and comes last: where it is, a run was begun. Files that are not a run's own stay. `questions`
+        is None if they are not known yet.
         """
         self.recipe_file.unlink(missing_ok=True)
         remove_names(self.path, OWN_NAMES - {".lock"})
-        write_questions(self.questions_file, questions)
-        asked = {"asked": len(questions), "asked_sha256": sha256_of(self.questions_file)}
+        asked: dict[str, Any] = {}
+        if questions is not None:
+            write_questions(self.questions_file, questions)
+            asked = {"asked": len(questions), "asked_sha256": sha256_of(self.questions_file)}
         write_json(self.environment_file, {**environment, "questions": {**environment["questions"], **asked}})
         with atomic_output(self.recipe_file) as stream:
             stream.write(dump_recipe(recipe))
@@ -147,11 +150,22 @@ class RunDirectory:
 
     def read_questions(self) -> list[Question]:
         """The questions asked, in the order of asking. Raises UserError if the file is not as the run wrote it."""
-        written = read_json(self.environment_file, lambda environment: environment["questions"]["asked_sha256"])
+        told = read_json(self.environment_file, lambda environment: dict(environment["questions"]))
+        if told.get("served"):
+            return list(self._served_questions().values())
+        written = told.get("asked_sha256")
         questions = read_questions(self.questions_file)
         if sha256_of(self.questions_file) != written:
             raise UserError(f"{self.questions_file}: was changed after the run began; what was asked is no longer known")
         return questions
+
+    def _served_questions(self) -> dict[str, Question]:
+        """What clients of a served team asked, by key; they tell no golden answers."""
+
+        def asked(episode: Episode) -> Question:
+            return Question(episode.question_key.removeprefix(f"{episode.dataset}/"), episode.question, (), episode.dataset)
+
+        return {question.key: question for question in self.latest(asked).values()}
 
     def latest(self, of: Callable[[Episode], T]) -> dict[tuple[str, int], T]:
         """What `of` makes of each episode, by question key and sample; a later attempt supersedes an earlier one.
@@ -177,3 +191,8 @@ def describe_environment(stage: dict[str, Any], questions_file: Path, skipped: S
         "questions": {"sha256": sha256_of(questions_file)},
         "skipped_records": list(skipped),
     }
+
+
+def describe_service(stage: dict[str, Any]) -> dict[str, Any]:
+    """What the episodes of a served team depend on besides its recipe; `stage` as in `describe_environment`."""
+    return {**describe_machine(), **stage, "questions": {"served": True}, "skipped_records": [], "protocol": None}

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from searchparty.config.recipe import ModelSpec, RoleSpec, TeamRecipe
+from searchparty.costs.prices import check_prices, load_prices
 from searchparty.errors import UserError
-from searchparty.evaluation.costs.prices import check_prices, load_prices
 from searchparty.evaluation.retrievers import open_choice
 from searchparty.models.chat import ChatFormat
 from searchparty.models.loading import Model, load_model

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchparty.errors import FailureKind
+from searchparty.http_server.prometheus import header, histogram
 from searchparty.retrieval.wire import PATHS
-
-CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 ERROR_KINDS = (
     "bad_request",
@@ -96,37 +95,21 @@ class Metrics:
     def _lines(self) -> Iterator[str]:
         total = self._rows.sum(axis=0)
         part = {name: total[_STARTS[name] : _STARTS[name] + size].tolist() for name, size in _SIZES.items()}
-        yield from _header("requests_total", "counter", "Requests that were answered.")
+        yield from header("requests_total", "counter", "Requests that were answered.")
         for endpoint, count in zip(PATHS, part["requests"], strict=True):
             yield f'searchparty_requests_total{{endpoint="{endpoint}"}} {count:.0f}'
-        yield from _header("queries_total", "counter", "Queries of those requests.")
+        yield from header("queries_total", "counter", "Queries of those requests.")
         yield f"searchparty_queries_total {part['queries'][0]:.0f}"
-        yield from _header("remembered_queries_total", "counter", "Queries whose answer was remembered and not searched for.")
+        yield from header("remembered_queries_total", "counter", "Queries whose answer was remembered and not searched for.")
         yield f"searchparty_remembered_queries_total {part['remembered'][0]:.0f}"
-        yield from _header("errors_total", "counter", "Requests that were not answered, by kind.")
+        yield from header("errors_total", "counter", "Requests that were not answered, by kind.")
         for kind, count in zip(ERROR_KINDS, part["errors"], strict=True):
             yield f'searchparty_errors_total{{kind="{kind}"}} {count:.0f}'
-        yield from _histogram(
+        yield from histogram(
             "request_seconds", "Seconds from a request's arrival until its answer was ready.", SECONDS, part["seconds"]
         )
-        yield from _histogram("batch_queries", "Queries that were searched together.", BATCH_QUERIES, part["batches"])
-        yield from _header("waiting_requests", "gauge", "Requests under way now.")
+        yield from histogram("batch_queries", "Queries that were searched together.", BATCH_QUERIES, part["batches"])
+        yield from header("waiting_requests", "gauge", "Requests under way now.")
         yield f"searchparty_waiting_requests {part['waiting'][0]:.0f}"
-        yield from _header("workers", "gauge", "Processes that serve.")
+        yield from header("workers", "gauge", "Processes that serve.")
         yield f"searchparty_workers {len(self._rows)}"
-
-
-def _header(name: str, kind: str, explanation: str) -> Iterator[str]:
-    yield f"# HELP searchparty_{name} {explanation}"
-    yield f"# TYPE searchparty_{name} {kind}"
-
-
-def _histogram(name: str, explanation: str, bounds: Sequence[float], cells: Sequence[float]) -> Iterator[str]:
-    yield from _header(name, "histogram", explanation)
-    *counts, total = cells
-    seen = 0.0
-    for bound, count in zip((*map(str, bounds), "+Inf"), counts, strict=True):
-        seen += count
-        yield f'searchparty_{name}_bucket{{le="{bound}"}} {seen:.0f}'
-    yield f"searchparty_{name}_sum {total!r}"
-    yield f"searchparty_{name}_count {seen:.0f}"

@@ -1,4 +1,4 @@
-"""Serves any retriever over HTTP. A bare ASGI application: no web framework between socket and search.
+"""Serves any retriever over HTTP.
 
 It speaks every dialect of the client, Search-R1's at `POST /retrieve` and the native one at `POST /search` among them, see
 `dialects`; `GET /health` says how many passages and which retriever there is; `GET /metrics` is for Prometheus. Every error is
@@ -8,27 +8,29 @@ It speaks every dialect of the client, Search-R1's at `POST /retrieve` and the n
 from __future__ import annotations
 
 import asyncio
-import hmac
 import time
 from dataclasses import dataclass
 
 import orjson
 
 from searchparty.errors import FailureKind, ServiceFailure, UserError
-from searchparty.retrieval.asgi import (
+from searchparty.http_server.application import Application
+from searchparty.http_server.asgi import (
     Bodies,
     ClientGone,
     Receive,
     RequestError,
     Scope,
     Send,
+    disconnected,
     overloaded,
     require_method,
     respond,
 )
+from searchparty.http_server.prometheus import CONTENT_TYPE
 from searchparty.retrieval.batching import AsyncRetriever
 from searchparty.retrieval.memo import Memo
-from searchparty.retrieval.metrics import CONTENT_TYPE, Metrics
+from searchparty.retrieval.metrics import Metrics
 from searchparty.retrieval.types import Hit, Retriever
 from searchparty.retrieval.wire import PATHS, RetrieveRequest, parse_request
 
@@ -60,7 +62,7 @@ class Limits:
         return max(256 * _MEGABYTE, self.body_bytes)
 
 
-class RetrievalServer:
+class RetrievalServer(Application):
     """The ASGI application over one retriever. Requests that wait together are searched together."""
 
     def __init__(
@@ -81,46 +83,24 @@ class RetrievalServer:
         token: what every client must send as a bearer token, except to `/health`; None for no such thing.
         metrics: where to count.
         """
+        super().__init__(token)
         self._passages = passages
         self._default_k = default_k
         self._limits = limits or Limits()
-        self._token = None if token is None else f"Bearer {token}".encode()
         self._metrics = metrics or Metrics()
         self._retriever = AsyncRetriever(retriever, on_batch=self._metrics.batch)
         self._bodies = Bodies(self._limits.body_bytes, self._limits.held_bytes)
         self._memo = Memo(self._limits.memory_bytes)
         self._under_way = 0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection scope as ASGI lays down."""
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-        elif scope["type"] == "http":
-            try:
-                await self._handle(scope, receive, send)
-            except RequestError as error:
-                self._metrics.error(error.kind)
-                await respond(send, error.status, orjson.dumps({"error": str(error)}), error.headers)
-            except ClientGone:
-                self._metrics.error("disconnected")
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            await send({"type": f"{message['type']}.complete"})
-            if message["type"] == "lifespan.shutdown":
-                await self._retriever.close()
-                return
-
-    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path, method = scope["path"].rstrip("/"), scope["method"]
+    async def handle(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """See `Application.handle`."""
+        method = scope["method"]
         if path == "/health":
             require_method(method, "GET")
             health = {"status": "ok", "passages": self._passages, "identity": self._retriever.identity}
             await respond(send, 200, orjson.dumps(health))
-            return
-        self._check_token(scope)
-        if path == "/metrics":
+        elif path == "/metrics":
             require_method(method, "GET")
             await respond(send, 200, self._metrics.text(), content_type=CONTENT_TYPE)
         elif path in PATHS:
@@ -130,15 +110,17 @@ class RetrievalServer:
             paths = f"POST {', '.join(PATHS)}, GET /health and /metrics"
             raise RequestError(404, f"no such path {scope['path']!r}; there are {paths}", "not_found")
 
-    def _check_token(self, scope: Scope) -> None:
-        if self._token is None:
-            return
-        sent = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        if not hmac.compare_digest(sent, self._token):
-            header = (b"www-authenticate", b"Bearer")
-            raise RequestError(
-                401, "this server asks for a bearer token; send the one it was started with", "unauthorized", (header,)
-            )
+    def count_error(self, kind: str) -> None:
+        """See `Application.count_error`."""
+        self._metrics.error(kind)
+
+    def error_body(self, error: RequestError) -> bytes:
+        """See `Application.error_body`."""
+        return orjson.dumps({"error": str(error)})
+
+    async def close(self) -> None:
+        """See `Application.close`."""
+        await self._retriever.close()
 
     async def _retrieve(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         if self._under_way >= self._limits.waiting:
@@ -185,8 +167,7 @@ class RetrievalServer:
         watcher: asyncio.Task[None] | None = None
 
         async def watch() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
+            await disconnected(receive)
             found.cancel()
 
         def begin_to_watch() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from searchparty.retrieval.asgi import RequestError
+from searchparty.http_server.asgi import RequestError
 from searchparty.retrieval.dialects import NATIVE_VERSION
 from searchparty.retrieval.forms import BARE, BATCH_BARE, BATCH_SCORED, NATIVE, QUERIES, QUESTIONS, SCORED, Form
 

@@ -90,7 +90,7 @@ def make_team(team: type[Team], options: dict[str, Any]) -> Team:
     except ValidationError as error:
         for fault in error.errors():
             place = ".".join(str(part) for part in ("team", *fault["loc"]))
-            faults.append(f"{place}: {fault['msg']}")
+            faults.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}")
         raise UserError(*faults) from None
     if faults:
         raise UserError(*faults)

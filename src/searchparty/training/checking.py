@@ -20,10 +20,12 @@ from searchparty.models.types import GenerateRequest
 from searchparty.teams.registry import find_team
 from searchparty.training.judge import judge_prompt
 from searchparty.training.overlap import refuse_tested_questions
+from searchparty.training.planner_prices import check_named_prices
 from searchparty.training.playing import load_stage_questions, team_options, team_recipe
 from searchparty.training.recipe import EvalStage, RLStage, SFTStage, StageSpec, TrainRecipe
 from searchparty.training.recorded_episodes import episode_files
 from searchparty.training.references import CRITIC, model_references, role_models
+from searchparty.training.sweep_report import costs_of
 from searchparty.training.teacher import check_same_tokenizer
 from searchparty.training.trackers import check_trackers
 
@@ -58,7 +60,10 @@ def _checks(
     for team in spec.teams if isinstance(spec, SFTStage) else (spec.team,):
         yield "", lambda team=team: _team(spec, team)  # type: ignore[misc]
     yield "", lambda: _models(spec, origins, there)
+    if isinstance(spec, EvalStage):
+        yield "", lambda: check_named_prices(spec, costs_of(recipe))
     if isinstance(spec, RLStage):
+        yield "", lambda: check_named_prices(spec, spec.credit.planner_costs)
         yield "", lambda: _credit(spec)
         yield "", lambda: _budget(spec)
         if spec.judge is not None:

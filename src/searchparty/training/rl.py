@@ -32,6 +32,7 @@ from searchparty.training.judge import open_judge
 from searchparty.training.listening import TrainingStopped, TrainListener
 from searchparty.training.measures import step_numbers, watched_shares
 from searchparty.training.order import derived_seed, questions_of_step
+from searchparty.training.planner_prices import check_loaded_prices
 from searchparty.training.playing import WithPolicy, load_stage_questions, team_recipe, temperatures
 from searchparty.training.policy import MODEL, Policy, open_policy
 from searchparty.training.recipe import RLStage
@@ -272,6 +273,7 @@ async def open_rl(
     )
     models = WithPolicy(policy.model)
     stage = set_stage(team_recipe(spec, spec.team, seed, spec.candidates), models)
+    check_loaded_prices(stage, spec.credit.planner_costs)
     development = None if spec.development is None else set_stage(team_recipe(spec, spec.team, seed, 1), models)
     witnesses = Witnesses(
         policy.learner,

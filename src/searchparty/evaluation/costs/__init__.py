@@ -1,1 +1,1 @@
-"""What episodes cost: tokens by class, searches and turns, and money by a dated file of prices."""
+"""What the episodes of a run cost and were worth, workflow by workflow."""

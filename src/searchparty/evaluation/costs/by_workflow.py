@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.table import Table
 
+from searchparty.costs.prices import Prices
+from searchparty.costs.spending import Spending, spending_of, workflow_of
 from searchparty.episodes.types import Episode
-from searchparty.evaluation.costs.prices import Prices
-from searchparty.evaluation.costs.spending import Spending, spending_of, workflow_of
 from searchparty.evaluation.scoring import ScoredEpisode
 from searchparty.evaluation.table import LOOK
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from searchparty.costs.prices import Prices, check_prices, load_prices
 from searchparty.episodes.types import Episode
 from searchparty.errors import UserError
 from searchparty.evaluation.costs.by_workflow import Costed, costed
-from searchparty.evaluation.costs.prices import Prices, check_prices, load_prices
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.scorers import scorer_named
 from searchparty.evaluation.scoring import ScoredEpisode, score_episode

@@ -1,4 +1,4 @@
-"""Runs an application on a socket until it is told to stop. Knows nothing of retrieval."""
+"""Runs an application on a socket until it is told to stop. Knows nothing of what it serves."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import uvicorn
 
 from searchparty.errors import UserError
 
-_FINISHING_SECONDS = 30
-"""How long running requests may still take after the first signal."""
+FINISHING_SECONDS = 30
 _IDLE_SECONDS = 75
 """How long an idle connection is kept: longer than the pause between two steps of most agents."""
 
@@ -71,14 +70,24 @@ def allow_many_connections() -> None:
 class Server(uvicorn.Server):
     """uvicorn on a socket that is already bound, which says when it is ready."""
 
-    def __init__(self, application: Any, listener: socket.socket, ready: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        application: Any,
+        listener: socket.socket,
+        ready: Callable[[str], None],
+        finishing_seconds: int = FINISHING_SECONDS,
+    ) -> None:
+        """Args:
+        ready: called with the address once requests are taken.
+        finishing_seconds: how long running requests may still take after the first signal.
+        """
         super().__init__(
             uvicorn.Config(
                 application,
                 access_log=False,
                 log_level="warning",
                 timeout_keep_alive=_IDLE_SECONDS,
-                timeout_graceful_shutdown=_FINISHING_SECONDS,
+                timeout_graceful_shutdown=finishing_seconds,
                 lifespan="on",
             )
         )

@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from searchparty.episodes.types import Call, Episode, Transcript
-from searchparty.evaluation.costs.prices import Price, Prices
+from searchparty.costs.prices import Price, Prices
+from searchparty.episodes.types import Call, Episode, PlannerTurn, Transcript
 
 MILLION = 1e6
+SUMMARY = "AS"
+"""Follows every decomposition, and is chosen by nobody."""
+SHOWN_EXECUTORS = 8
+"""Of a broken workflow, which may name thousands."""
 
 
 @dataclass(slots=True)
@@ -89,16 +93,22 @@ def spending_of(episode: Episode) -> Spending:
 
 
 def workflow_of(episode: Episode) -> str:
-    """The workflow of the episode's own question; `broken: RULE` for one that could not be carried out, the team's name for a
-    team that plans none."""
+    """The workflow of the episode's own question; `broken: RULE` for one that could not be carried out, `none: STOP_REASON` if
+    the episode ended before there was one, the team's name for a team that plans none."""
     if not episode.planner_turns:
         return episode.team
     first = episode.planner_turns[0]
-    return f"broken: {first.broken_rule}" if first.broken_rule is not None else ", ".join(first.executors)
+    if first.broken_rule is not None:
+        return f"broken: {first.broken_rule}"
+    return ", ".join(first.executors) or f"none: {episode.stop_reason}"
 
 
 def workflow_tree(episode: Episode) -> list[str]:
-    """One line for each planner turn, sub-questions further in: question, workflow, executors that did not work."""
+    """One line for each planner turn, sub-questions further in: question, chosen workflow, answer.
+
+    Where other executors worked than were chosen (a fallback, an episode that ended early) they follow the workflow; then those
+    whose work was of no use.
+    """
     depth: dict[str, int] = {}
     parents = {transcript.agent: transcript.parent for transcript in episode.agents}
     lines = []
@@ -107,10 +117,21 @@ def workflow_tree(episode: Episode) -> list[str]:
         level = 0 if above is None else depth.get(above, 0) + 1
         if turn.agent is not None:
             depth[turn.agent] = level
-        plan = f"broken ({turn.broken_rule})" if turn.broken_rule else " → ".join(use.executor for use in turn.uses)
         problems = "".join(f"; {use.executor} of no use ({use.problem})" for use in turn.uses if use.problem)
-        lines.append(f"{'  ' * level}{turn.question}  [{plan}]  {turn.answer or 'no answer'}{problems}")
+        lines.append(f"{'  ' * level}{turn.question}  [{_course(turn)}]  {turn.answer or 'no answer'}{problems}")
     return lines
+
+
+def _course(turn: PlannerTurn) -> str:
+    """The chosen workflow, and what worked where that is something else. The summary follows any decomposition."""
+    chosen, worked = turn.executors, [use.executor for use in turn.uses]
+    if turn.broken_rule is not None:
+        more = ["…"] if len(chosen) > SHOWN_EXECUTORS else []
+        written = f": {', '.join([*chosen[:SHOWN_EXECUTORS], *more])}" if chosen else ""
+        return f"broken ({turn.broken_rule}){written}"
+    arrows = " → ".join(worked) or "none"
+    as_chosen = worked == ([*chosen, SUMMARY] if turn.sub_questions else chosen)
+    return arrows if as_chosen else f"{' → '.join(chosen)}; worked: {arrows}"
 
 
 def _of_agents(agents: Iterable[Transcript]) -> Spending:

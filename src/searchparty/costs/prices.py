@@ -48,23 +48,29 @@ class Prices(Strict):
 
 def load_prices(path: Path) -> Prices:
     """Read a file of prices. Raises UserError with a line for every fault in it."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file of prices; check the path")
     return load_recipe(Prices, path, (), {})
 
 
 def priced_name(identity: str) -> str:
     """The name under which a model's price is looked up: what follows `#` in an endpoint's identity, else its first word."""
     first = identity.split(" ")[0]
-    return first.partition("#")[2] or first
+    is_endpoint = first.startswith(("http://", "https://"))
+    return (first.partition("#")[2] if is_endpoint else "") or first
 
 
-def check_prices(prices: Prices, identities: Iterable[str], path: Path) -> None:
-    """Refuse prices that do not name every model in use. Raises UserError with a line for each that is missing."""
+def check_prices(prices: Prices, identities: Iterable[str], place: Path | str) -> None:
+    """Refuse prices that do not name every model in use; `place` says where they stand.
+
+    Raises UserError with a line for each that is missing.
+    """
     lines = []
     for name in dict.fromkeys(map(priced_name, identities)):
         if name in prices.models:
             continue
         near = get_close_matches(name, prices.models, n=1)
-        hint = f"did you mean {name} where it says {near[0]}?" if near else f"it names: {', '.join(prices.models) or 'none'}"
-        lines.append(f"{path}: models: no price for {name}, which is in use; add it. {hint}")
+        hint = f"did you mean {name} where it says {near[0]}?" if near else f"there are: {', '.join(prices.models) or 'none'}"
+        lines.append(f"{place}: models: no price for {name}, which is in use; add it ({hint})")
     if lines:
         raise UserError(*lines)

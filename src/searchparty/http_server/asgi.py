@@ -1,4 +1,4 @@
-"""What an HTTP application needs between a socket and its own work: bodies read within limits, answers, refusals. No retrieval.
+"""What an HTTP application needs between a socket and its own work: bodies read within limits, answers, refusals.
 
 ASGI without a framework; see the ASGI specification for scopes and messages.
 """
@@ -6,10 +6,11 @@ ASGI without a framework; see the ASGI specification for scopes and messages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -72,9 +73,7 @@ class Bodies:
             self._held -= len(body)
 
     async def _fill(self, body: bytearray, scope: Scope, receive: Receive) -> None:
-        too_long = RequestError(
-            413, f"the body is longer than {self._longest} bytes; send fewer queries at a time", "too_large"
-        )
+        too_long = RequestError(413, f"the body is longer than {self._longest} bytes; send less at a time", "too_large")
         announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if announced.isdigit() and int(announced) > self._longest:
             raise too_long
@@ -91,6 +90,26 @@ class Bodies:
                 raise overloaded("too many bytes of requests are being held")
             if not message.get("more_body", False):
                 return
+
+
+async def disconnected(receive: Receive) -> None:
+    """Wait until the client has closed the connection; its body must have been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def unless_disconnected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work, which is cancelled when its client goes. Raises ClientGone then, after the work has ended."""
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(disconnected(receive))
+    try:
+        await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientGone
+        return working.result()
+    finally:
+        for task in (working, watching):
+            task.cancel()
+        await asyncio.gather(working, watching, return_exceptions=True)
 
 
 def overloaded(reason: str) -> RequestError:

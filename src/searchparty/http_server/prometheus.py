@@ -1,0 +1,30 @@
+"""Lines of Prometheus' text format (version 0.0.4). Counts nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+def header(name: str, kind: str, explanation: str) -> Iterator[str]:
+    """What stands above the values of a metric; `kind` is `counter`, `gauge` or `histogram`."""
+    yield f"# HELP searchparty_{name} {explanation}"
+    yield f"# TYPE searchparty_{name} {kind}"
+
+
+def histogram(name: str, explanation: str, bounds: Sequence[float], cells: Sequence[float]) -> Iterator[str]:
+    """A whole histogram.
+
+    Args:
+        bounds: upper bounds of the buckets.
+        cells: observations per bucket, those above the last bound, and the sum of all observed values [bounds + 2].
+    """
+    yield from header(name, "histogram", explanation)
+    *counts, total = cells
+    seen = 0.0
+    for bound, count in zip((*map(str, bounds), "+Inf"), counts, strict=True):
+        seen += count
+        yield f'searchparty_{name}_bucket{{le="{bound}"}} {seen:.0f}'
+    yield f"searchparty_{name}_sum {total!r}"
+    yield f"searchparty_{name}_count {seen:.0f}"
