@@ -20,7 +20,7 @@ from searchparty.questions import load_questions
 from searchparty.questions.types import Question
 from searchparty.training.recipe import RLStage
 from searchparty.training.records import StepFiles, read_facts, recorded_steps
-from searchparty.training.run_directory import MetricsLog, StageDirectory, TrainDirectory
+from searchparty.training.run_directory import MetricsLog, StageDirectory, TrainDirectory, seed_runs
 
 LATE_SHARE = 0.1
 """The last recorded steps that are taken together to say how a stage ended."""
@@ -80,9 +80,9 @@ def diagnose_run(path: Path, *, false_alarms: float = FALSE_ALARMS) -> Evaluatio
     """
     if TrainDirectory(path).is_run:
         return diagnose_training(path, false_alarms=false_alarms)
-    seeds = [child.name for child in sorted(path.glob("seed-*")) if TrainDirectory(child).is_run]
-    if seeds:
-        raise UserError(f"{path}: holds the runs of several seeds; diagnose one of them: {', '.join(seeds)}")
+    if seeds := seed_runs(path):
+        names = ", ".join(one.name for one in seeds)
+        raise UserError(f"{path}: holds the runs of several seeds; diagnose one of them: {names}")
     return diagnose_evaluation(path)
 
 

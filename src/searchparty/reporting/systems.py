@@ -6,7 +6,7 @@ Reads finished runs; computes no statistic of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.run_folder import flat, read_document
 from searchparty.files import read_json
 from searchparty.training.recipe import EvalStage, TrainRecipe
-from searchparty.training.run_directory import TrainDirectory
+from searchparty.training.run_directory import TrainDirectory, seed_runs
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def gather(paths: Sequence[Path]) -> Gathered:
     faults: list[str] = []
     for path in dict.fromkeys(paths):
         try:
-            for one in _runs(path):
+            for one in seed_runs(path) or [path]:
                 if TrainDirectory(one).is_run:
                     _add_training(found, one)
                 else:
@@ -123,11 +123,6 @@ def read_system(path: Path, title: str) -> System:
         diagnosis=diagnose_evaluation(path),
         not_token_exact=summary["behaviour"]["all"]["unique_input_tokens"] is None,
     )
-
-
-def _runs(path: Path) -> Iterator[Path]:
-    seeds = sorted(child for child in path.glob("seed-*") if TrainDirectory(child).is_run)
-    yield from seeds or [path]
 
 
 def _with_unique_titles(systems: list[System]) -> list[System]:
