@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from searchparty.errors import UserError
@@ -25,6 +26,20 @@ def results_section(systems: Sequence[System]) -> Section:
         except UserError as error:
             sentences += ["The systems are not compared, since they did not answer the same questions.", *error.lines[:-1]]
     return Section("Results", sentences, [*tables, *_judged(systems)])
+
+
+class Results:
+    """Sections of results, each computed once: a report and its model cards often show the same systems."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Path, ...], Section] = {}
+
+    def of(self, systems: Sequence[System]) -> Section:
+        """As `results_section`."""
+        paths = tuple(system.path for system in systems)
+        if paths not in self._made:
+            self._made[paths] = results_section(systems)
+        return self._made[paths]
 
 
 def rate(value: Mapping[str, Any]) -> Number:
