@@ -19,6 +19,7 @@ from searchparty.evaluation.protocols.choosing import chosen_questions
 from searchparty.evaluation.protocols.following import describe_protocol, follow_protocol
 from searchparty.evaluation.protocols.types import SHIPPED, Protocol, load_protocol
 from searchparty.evaluation.scorers import scorer_named
+from searchparty.questions import read_questions, write_questions
 from searchparty.questions.types import Question
 from searchparty.teams.registry import find_team
 
@@ -199,7 +200,7 @@ def test_every_result_names_its_protocol_questions_versions_and_decoding(
 
 def test_another_retriever_is_a_departure_and_none_at_all_is_not() -> None:
     def departures(retriever: str | None, searches: bool = True) -> list[str]:
-        described = describe_protocol("search-r1", retriever, searches=searches)
+        described = describe_protocol("search-r1", retriever, [], searches=searches)
         assert described is not None
         found: list[str] = described["departures"]
         return found
@@ -209,6 +210,28 @@ def test_another_retriever_is_a_departure_and_none_at_all_is_not() -> None:
     letters_of_a_hash = "bm25(b=0.75)@01e5b2"
     assert departures(letters_of_a_hash) == [f"retriever: the protocol has e5, the run {letters_of_a_hash}"]
     assert departures(None) == ["retriever: the protocol has e5, the run one without a name"]
+
+
+def test_questions_that_do_not_say_their_split_are_a_departure_with_the_way_out(
+    small: Protocol, protocol_file: Path, tmp_path: Path
+) -> None:
+    unsaid = [replace(one, split=None) if one.id in ("q1", "q2") else one for one in pool()]
+    described = describe_protocol(str(protocol_file), "e5", unsaid, searches=True)
+    assert described is not None
+    (departure,) = described["departures"]
+    assert departure.startswith("split: the protocol asks test of nq, and 2 of the questions asked do not say their split")
+    file = tmp_path / "unsaid.jsonl"
+    write_questions(file, [one for one in unsaid if one.split is None])
+    assert main(["questions", "convert", str(file), "-o", str(tmp_path / "said.jsonl"), "--split", "test"]) == 0
+    said = describe_protocol(str(protocol_file), "e5", read_questions(tmp_path / "said.jsonl"), searches=True)
+    assert said is not None and said["departures"] == []
+
+
+def test_a_question_is_not_moved_to_another_split(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_questions(tmp_path / "q.jsonl", pool())
+    assert main(["questions", "convert", str(tmp_path / "q.jsonl"), "-o", str(tmp_path / "o.jsonl"), "--split", "test"]) == 2
+    assert "1 question of another split than test, such as nq/x of train" in capsys.readouterr().err
+    assert not (tmp_path / "o.jsonl").exists()
 
 
 def test_results_of_two_protocols_are_not_compared_and_the_difference_is_printed(

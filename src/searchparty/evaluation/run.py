@@ -98,7 +98,7 @@ async def evaluate(
         described = stage.describe()
         environment = describe_environment(described, recipe.questions, skipped)
         environment["protocol"] = describe_protocol(
-            recipe.protocol, described["retriever"], searches=stage.retriever is not None
+            recipe.protocol, described["retriever"], questions, searches=stage.retriever is not None
         )
         with run.locked():
             if resume:
