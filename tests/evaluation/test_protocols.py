@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playing import good_lines, play_lines
 from searchparty.cli.main import main
 from searchparty.config.recipe import EvalRecipe
+from searchparty.episodes.types import StopReason
 from searchparty.errors import UserError
 from searchparty.evaluation.protocols.choosing import chosen_questions
 from searchparty.evaluation.protocols.following import describe_protocol, follow_protocol
@@ -21,6 +23,7 @@ from searchparty.evaluation.protocols.types import SHIPPED, Protocol, load_proto
 from searchparty.evaluation.scorers import scorer_named
 from searchparty.questions import read_questions, write_questions
 from searchparty.questions.types import Question
+from searchparty.teams.chained import Chained
 from searchparty.teams.registry import find_team
 
 SMALL = """
@@ -88,6 +91,14 @@ def test_a_budget_that_no_team_would_keep_is_refused(protocol_file: Path, budget
 def test_shipped_protocols_ask_as_many_questions_as_the_papers(name: str, sets: int, questions: int) -> None:
     datasets = load_protocol(name).datasets
     assert (len(datasets), sum(one.questions or 0 for one in datasets.values())) == (sets, questions)
+
+
+def test_the_chained_team_has_the_four_searches_of_search_r1_and_an_answer() -> None:
+    team = Chained(**load_protocol("search-r1").budgets["chained"])
+    lines = good_lines(searcher=["<search>x</search>"] * 4 + ["<report>Paris</report>"])
+    episode = play_lines(team, lines)
+    assert (len(episode.retrievals), episode.stop_reason) == (4, StopReason.ANSWERED)
+    assert play_lines(team, good_lines(searcher=["<search>x</search>"] * 5)).stop_reason is not StopReason.ANSWERED
 
 
 def test_questions_are_chosen_by_split_and_number_or_by_either_kind_of_id(small: Protocol) -> None:
