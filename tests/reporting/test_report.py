@@ -131,6 +131,20 @@ def test_no_text_adds_a_cell_or_a_line_to_a_table(text: str) -> None:
     assert all(line.replace("\\&", "").count("&") == 1 for line in body if line.endswith(r" \\"))
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1. first", r"1\. first"), ("12) then", r"12\) then"), ("- item", r"\- item"), ("+", r"\+"), ("---", r"\---"),
+        ("==", r"\=="), ("# head", r"\# head"), ("-5.0 points", "-5.0 points"), ("1.5 points", "1.5 points"),
+        ("2018", "2018"), ("+5.0", "+5.0"),
+    ],
+)  # fmt: skip
+def test_a_text_at_the_beginning_of_a_line_is_no_item_heading_or_rule(text: str, shown: str) -> None:
+    lines = as_markdown(plain(text)).splitlines()
+    assert f"- {shown}" in lines and shown in lines
+    assert any(line.startswith(f"| {text} |".replace("#", r"\#")) for line in lines)
+
+
 def test_numbers_are_shown_with_their_interval_and_given_as_data_as_they_are() -> None:
     assert Number(0.4125, 1, 100, 0.37, 0.451).text == "41.2 [37.0, 45.1]"
     assert Number(0.05, 1, 100, -0.01, 0.11, signed=True).text == "+5.0 [-1.0, +11.0]"

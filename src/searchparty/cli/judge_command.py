@@ -28,16 +28,17 @@ def run(options: argparse.Namespace) -> int:
     from searchparty.cli.interruption import run_until_interrupted
     from searchparty.episodes.printable import printable
     from searchparty.judging.judge import AnswerJudge, answer_prompt
-    from searchparty.judging.run import judge_run
+    from searchparty.judging.run import judge_case, read_case
     from searchparty.models.loading import load_model
 
     prompt = answer_prompt(options.prompt)
+    case = read_case(options.run_directory, canaries=options.canaries)
 
     async def work() -> Judgement:
         model = load_model(options.model)
         try:
             judge = AnswerJudge(model, prompt, max_tokens=options.max_tokens)
-            return await judge_run(options.run_directory, judge, canaries=options.canaries)
+            return await judge_case(case, judge)
         finally:
             await model.engine.close()
 
