@@ -201,8 +201,17 @@ def test_systems_of_other_questions_stand_side_by_side_and_are_not_compared(tmp_
     second = write_evaluation(tmp_path / "two", right=1, questions=QUESTIONS[:2])
     document = make_report(gather([first, second]), plots=False)
     assert not [table for table in document.tables if table.name == "differences"]
-    assert "not compared" in document.sections[0].sentences[0]
-    assert any("differ in questions" in line for line in document.sections[-1].sentences)
+    differ, compared, *_ = document.sections[0].sentences
+    assert differ.startswith("The systems differ in questions: ") and "not compared" in compared
+
+
+def test_a_retriever_that_differs_is_named_once_and_its_values_once(evaluations: list[Path]) -> None:
+    for run, retriever in zip(evaluations, ("bm25", "e5"), strict=True):
+        file = RunDirectory(run).environment_file
+        file.write_text(json.dumps({**json.loads(file.read_text()), "retriever": retriever}))
+    shown = as_markdown(make_report(gather(evaluations), plots=False))
+    assert shown.count("differ in retriever") == shown.count("| retriever | first | bm25 |") == 1
+    assert shown.count("retriever |") == 2
 
 
 def test_the_protocol_and_what_departed_from_it_are_named(evaluations: list[Path]) -> None:

@@ -7,21 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from searchparty.errors import UserError
-from searchparty.evaluation.comparison import compare, differences_of_setting, read_run
+from searchparty.evaluation.comparison import compare, read_run
 from searchparty.evaluation.intervals import MACRO
 from searchparty.judging.run import read_judgement
 from searchparty.reporting.document import Cell, Number, Section, Table
-from searchparty.reporting.systems import System
+from searchparty.reporting.systems import System, differing_settings
 
 
 def results_section(systems: Sequence[System]) -> Section:
     """Quality, behaviour and cost of every system; differences to the first where they may be compared."""
     tables = [_overview(systems), _costs(systems), *_datasets(systems)]
     sentences = [f"{system.title}: {line}" for system in systems for line in _cautions(system)]
+    if differing := differing_settings(systems):
+        sentences.append(f"The systems differ in {', '.join(differing)}: a difference in quality may come from that alone.")
     if len(systems) > 1:
         try:
             runs = [read_run(system.path, "exact_match") for system in systems]
-            sentences += differences_of_setting(runs)
             tables.insert(1, _differences(systems, compare(runs)))
         except UserError as error:
             sentences += ["The systems are not compared, since they did not answer the same questions.", *error.lines[:-1]]

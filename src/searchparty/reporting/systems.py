@@ -19,6 +19,9 @@ from searchparty.files import read_json
 from searchparty.training.recipe import EvalStage, TrainRecipe
 from searchparty.training.run_directory import TrainDirectory, seed_runs
 
+COMPARED = ("team", "attempts", "scorer", "retriever", "sampling", "protocol", "questions", "searchparty")
+"""Settings of which a difference between systems may be no difference in quality."""
+
 
 @dataclass(frozen=True)
 class System:
@@ -125,6 +128,11 @@ def read_system(path: Path, title: str) -> System:
     )
 
 
+def differing_settings(systems: Sequence[System]) -> list[str]:
+    """Which of the compared settings are not the same in all systems."""
+    return [key for key in COMPARED if len({system.setting[key] for system in systems}) > 1]
+
+
 def _with_unique_titles(systems: list[System]) -> list[System]:
     """The titles as they are, with their paths where two systems share one."""
     often = Counter(system.title for system in systems)
@@ -152,7 +160,10 @@ def _check_summary(value: Any) -> dict[str, Any]:
 
 
 def _protocol(said: Any) -> str:
-    return f"{said.get('name')} version {said.get('version')}" if isinstance(said, dict) and said else "none"
+    if not isinstance(said, dict) or not said:
+        return "none"
+    content = f", sha256 {str(said['sha256'])[:16]}" if "sha256" in said else ""
+    return f"{said.get('name')} version {said.get('version')}{content}"
 
 
 def _is_team_option(key: str) -> bool:
