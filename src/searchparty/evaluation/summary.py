@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from searchparty.errors import UserError
+from searchparty.evaluation.behaviour import Behaviour, behaviours, tokens_per_episode
 from searchparty.evaluation.estimates import Estimate, estimate_rates
 from searchparty.evaluation.intervals import pools
 from searchparty.evaluation.sampling_metrics import (
@@ -45,33 +46,6 @@ class Quality:
     """Exact match where a turn without a well-formed answer is read again by lenient rules."""
     repaired_exact_match: Estimate
     """Exact match if every format failure were a right answer: an upper bound."""
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """What the team did, over the episodes of one dataset or of all."""
-
-    episodes: int
-    answered: float
-    """Share of episodes that ended with a well-formed answer."""
-    no_search: float
-    """Share of episodes without any search."""
-    searches: float
-    """Searches per episode."""
-    empty_searches: float
-    """Searches per episode that found nothing."""
-    steps: float
-    """Environment steps per episode."""
-    input_tokens: float | None
-    """Prompt tokens per episode, repeated history counted again; None where the models do not say."""
-    unique_input_tokens: float | None
-    """The same without repeated history."""
-    output_tokens: float | None
-    service_failures: int
-    """Episodes that a failing model or retriever ended. They score 0 until a resumed run repeats them."""
-    unscorable: int
-    """Episodes of questions of which no golden answer survives normalisation."""
-    stop_reasons: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +86,8 @@ def summarise(scored: Sequence[ScoredEpisode], *, team: str, model: str, scorer:
     by_dataset: dict[str, list[ScoredEpisode]] = {}
     for episode in scored:
         by_dataset.setdefault(episode.dataset, []).append(episode)
-    behaviour = {dataset: _behaviour(episodes) for dataset, episodes in by_dataset.items()}
-    behaviour["all"] = _behaviour(scored)
-    return RunSummary(team, model, scorer, samples, _quality(by_dataset, samples), behaviour, _roles(scored))
+    quality = _quality(by_dataset, samples)
+    return RunSummary(team, model, scorer, samples, quality, behaviours(by_dataset), _roles(scored))
 
 
 def _quality(by_dataset: Mapping[str, Sequence[ScoredEpisode]], samples: int) -> dict[str, Quality]:
@@ -147,25 +120,6 @@ def _values(episodes: Sequence[ScoredEpisode], field: str, samples: int) -> Floa
     return samples_array([[row[sample] for sample in range(samples)] for row in rows.values()])
 
 
-def _behaviour(episodes: Sequence[ScoredEpisode]) -> Behaviour:
-    reasons = Counter(episode.stop_reason for episode in episodes)
-    uses = [list(episode.roles.values()) for episode in episodes]
-    return Behaviour(
-        episodes=len(episodes),
-        answered=_mean([float(episode.answer is not None) for episode in episodes]),
-        no_search=_mean([float(episode.searches == 0) for episode in episodes]),
-        searches=_mean([float(episode.searches) for episode in episodes]),
-        empty_searches=_mean([float(episode.empty_searches) for episode in episodes]),
-        steps=_mean([float(episode.steps) for episode in episodes]),
-        input_tokens=_total_per_episode([use.input_tokens for roles in uses for use in roles], len(episodes)),
-        unique_input_tokens=_total_per_episode([use.unique_input_tokens for roles in uses for use in roles], len(episodes)),
-        output_tokens=_total_per_episode([use.output_tokens for roles in uses for use in roles], len(episodes)),
-        service_failures=reasons["model_failed"] + reasons["retriever_failed"],
-        unscorable=sum(not episode.scorable for episode in episodes),
-        stop_reasons=dict(reasons.most_common()),
-    )
-
-
 def _roles(episodes: Sequence[ScoredEpisode]) -> dict[str, RoleSummary]:
     summaries = {}
     for role in dict.fromkeys(role for episode in episodes for role in episode.roles):
@@ -176,18 +130,9 @@ def _roles(episodes: Sequence[ScoredEpisode]) -> dict[str, RoleSummary]:
         summaries[role] = RoleSummary(
             agents=sum(use.agents for use in uses) / len(episodes),
             calls=sum(use.calls for use in uses) / len(episodes),
-            input_tokens=_total_per_episode([use.input_tokens for use in uses], len(episodes)),
-            unique_input_tokens=_total_per_episode([use.unique_input_tokens for use in uses], len(episodes)),
-            output_tokens=_total_per_episode([use.output_tokens for use in uses], len(episodes)),
+            input_tokens=tokens_per_episode(uses, "input_tokens", len(episodes)),
+            unique_input_tokens=tokens_per_episode(uses, "unique_input_tokens", len(episodes)),
+            output_tokens=tokens_per_episode(uses, "output_tokens", len(episodes)),
             format_failures=dict(failures.most_common()),
         )
     return summaries
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _total_per_episode(counts: Sequence[int | None], episodes: int) -> float | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) / episodes if len(known) == len(counts) else None
