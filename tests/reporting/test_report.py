@@ -307,7 +307,7 @@ def test_questions_that_models_were_trained_on_elsewhere_are_compared_too(evalua
     )
     assert main(["report", str(evaluations[0]), "--trained-on", str(elsewhere), "-o", str(tmp_path / "r")]) == 0
     (row,) = csv.DictReader((tmp_path / "r" / "tables" / "overlap.csv").open())
-    assert (row["learned from by"], row["asked of"], row["learned"], row["same text"]) == (
+    assert (row["training"], row["evaluations"], row["questions trained on"], row["same text"]) == (
         str(elsewhere),
         "first",
         "2.0",

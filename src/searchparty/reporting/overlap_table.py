@@ -47,7 +47,15 @@ def overlap_section(found: Gathered, trained_on: Mapping[str, Sequence[Question]
             one = overlap_of(", ".join(source.names), questions, ", ".join(test.names), test.read())
             counts = (one.learned, one.asked, one.same_text, one.near_copies, one.same_official_id)
             rows.append([one.learns, one.asks, *(Number(count, 0) for count in counts)])
-    columns = ("learned from by", "asked of", "learned", "asked", "same text", "near copies", "same official id")
+    columns = (
+        "training",
+        "evaluations",
+        "questions trained on",
+        "questions asked",
+        "same text",
+        "near copies",
+        "same official id",
+    )
     notes = [
         "Questions asked that are learned from too: the same text folded to letters and digits, or near copies, which share an "
         f"answer and {RUN} words in a row. A development set, by which a checkpoint is chosen, counts as learned from. "

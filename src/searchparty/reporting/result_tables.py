@@ -48,6 +48,12 @@ def rate(value: Mapping[str, Any]) -> Number:
     return Number(value["value"], 1, 100, value["low"], value["high"])
 
 
+def _mean(behaviour: Mapping[str, Any], name: str, digits: int, scale: float = 1.0) -> Number:
+    """A mean over episodes with its interval, which summaries of older versions do not have."""
+    low, high = behaviour.get("intervals", {}).get(name, (None, None))
+    return Number(behaviour[name], digits, scale, low, high)
+
+
 def _overview(systems: Sequence[System]) -> Table:
     k = "/".join(str(count) for count in sorted({system.samples for system in systems}))
     columns = ("system", "questions", f"EM avg@{k}", f"pass@{k}", f"all-{k}", "F1", "answered", "no search")
@@ -58,8 +64,8 @@ def _overview(systems: Sequence[System]) -> Table:
             system.title,
             Number(quality["questions"], 0),
             *(rate(quality[key]) for key in ("exact_match", "pass_at_k", "all_k_right", "f1")),
-            Number(behaviour["answered"], 1, 100),
-            Number(behaviour["no_search"], 1, 100),
+            _mean(behaviour, "answered", 1, 100),
+            _mean(behaviour, "no_search", 1, 100),
         ])  # fmt: skip
     notes = ["In %; macro over datasets, [95 % interval by drawing questions again]. Every question asked counts."]
     return Table("results", "Quality", columns, rows, notes)
@@ -70,10 +76,10 @@ def _costs(systems: Sequence[System]) -> Table:
     rows: list[list[Cell]] = []
     for system in systems:
         of = system.summary["behaviour"]["all"]
-        tokens = [Number(of[key], 0) for key in ("input_tokens", "unique_input_tokens", "output_tokens")]
-        acts = [Number(of[key], 2) for key in ("searches", "empty_searches", "steps")]
+        tokens = [_mean(of, key, 0) for key in ("input_tokens", "unique_input_tokens", "output_tokens")]
+        acts = [_mean(of, key, 2) for key in ("searches", "empty_searches", "steps")]
         rows.append([system.title, *acts, *tokens, Number(of["service_failures"], 0)])
-    notes = ["Per episode; failed: episodes that a failing service ended, which count as wrong."]
+    notes = ["Per episode, [95 %]; failed: episodes that a failing service ended, which count as wrong."]
     return Table("cost", "What it took", columns, rows, notes)
 
 
