@@ -50,6 +50,23 @@ def test_groups_are_of_attempts_at_a_question_and_of_candidates_of_a_call() -> N
     assert found.right == pytest.approx(2 / 5)
 
 
+def test_shares_of_episodes_and_of_golden_passages_have_intervals() -> None:
+    nothing = FixedRetriever(())
+    facts = [told(key, sample, [PARIS_SAID]) for key in "abcdefgh" for sample in range(2)]
+    lost = replace(TITLED, id="z")
+    facts += [facts_of(play_lines(Chained(), good_lines(answerer=[LYON]), nothing, question=lost), lost, SCORERS["squad"])] * 2
+    found = diagnose(facts)
+    assert found.intervals.keys() == {"right", "no_search", "found", "reported", "selected", "answered"}
+    assert found.evidence is not None and found.evidence.found == found.right == pytest.approx(16 / 18)
+    for name in ("right", "found"):
+        low, high = found.intervals[name]
+        assert low < 16 / 18 < high <= 1
+    low, high = found.intervals["no_search"]
+    assert low == 0 < high, "Wilson's, since nothing scatters"
+    text = "\n".join(in_words(found))
+    assert "88.9 % [" in text and "found 88.9 % [" in text
+
+
 def test_losses_have_intervals_and_name_episodes_of_different_questions() -> None:
     facts = [told(key, sample, [LYON]) for key in "abcdefgh" for sample in range(2)] + [told("z", 0, [PARIS_SAID])]
     (loss,) = diagnose(facts).losses

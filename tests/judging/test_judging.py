@@ -124,7 +124,11 @@ def test_a_judge_that_fails_or_rambles_is_listed_and_counts_as_wrong(evaluation:
         (f"<think>maybe {RIGHT}</think>{WRONG}", False),
         (f"{RIGHT}{WRONG}", None),
         (f"{RIGHT}{RIGHT}", None),
-        ("right", None),
+        ("right", True),
+        (" Wrong.\n", False),
+        ("<think>it is right</think>", None),
+        ("It is right", None),
+        ("right or wrong", None),
         ("<verdict>maybe</verdict>", None),
     ],
 )

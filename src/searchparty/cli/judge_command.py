@@ -69,6 +69,6 @@ def _lines(found: Judgement) -> list[str]:
         f"exact match, the score {100 * found.exact_match:.1f} %",
         f"they agree on          {100 * both.share:.1f} % of {both.episodes} episodes, kappa {kappa}; right for both "
         f"{both.both_right}, for the judge alone {both.only_judge}, by exact match alone {both.only_exact_match}",
-        f"canaries called right  {canaries or 'none asked'}; all must be 0",
+        f"canaries not called wrong: {canaries or 'none asked'}; all must be 0",
         *(f"for the judge alone    {line}" for line in found.only_judge),
     ]

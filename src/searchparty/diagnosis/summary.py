@@ -19,6 +19,8 @@ EXAMPLES = 5
 """Episodes named for each interface."""
 RESAMPLES = 2_000
 """Few, since a training has a diagnosis for every step."""
+OfEpisode = Callable[[EpisodeFacts], float | None]
+"""A count of one episode; None counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,8 @@ class Diagnosis:
     """Plans of a planner, and `broken: RULE` for those that could not be carried out; empty for other teams, as the next."""
     executor_problems: dict[str, dict[str, int]]
     """Executor to the kinds of problems for which it gave nothing usable."""
+    intervals: dict[str, tuple[float, float]]
+    """95 %, of `right`, `no_search` and the shares of `evidence`, by these names; as those of losses."""
 
 
 def diagnose(facts: Sequence[EpisodeFacts]) -> Diagnosis:
@@ -130,6 +134,7 @@ def diagnose(facts: Sequence[EpisodeFacts]) -> Diagnosis:
     for one in facts:
         by_question.setdefault(one.question_key, []).append(one)
     searches = sum(one.searches for one in facts)
+    evidence = _evidence([one for one in facts if one.journey.golden])
     written = sum(one.reports or 0 for one in facts)
     return Diagnosis(
         episodes=len(facts),
@@ -146,12 +151,13 @@ def diagnose(facts: Sequence[EpisodeFacts]) -> Diagnosis:
         distinct_answers=_distinct(by_question.values()),
         stop_reasons=dict(Counter(one.stop_reason for one in facts).most_common()),
         losses=_losses(facts),
-        evidence=_evidence([one for one in facts if one.journey.golden]),
+        evidence=evidence,
         episode_groups=_groups([[one.exact_match == 1 for one in group] for group in by_question.values()]),
         candidate_groups=_groups([[place < one.candidates_right for place in range(one.candidates)] for one in facts]),
         roles={role: _role(role, facts) for role in dict.fromkeys(role for one in facts for role in one.roles)},
         workflows=dict(Counter(workflow for one in facts for workflow in one.workflows).most_common()),
         executor_problems=_executor_problems(facts),
+        intervals=_intervals(facts, evidence),
     )
 
 
@@ -162,25 +168,29 @@ def _losses(facts: Sequence[EpisodeFacts]) -> list[Loss]:
             where.setdefault(one.lost_at, []).append(one)
     losses = []
     for interface, lost in sorted(where.items(), key=lambda item: (-len(item[1]), list(Interface).index(item[0]))):
-        interval = _interval(interface, facts)
+        interval = _interval(facts, lambda one, at=interface: one.lost_at is at)  # type: ignore[misc]
         one_each = {one.question_key: one for one in reversed(lost)}
         names = [one.name for one in list(one_each.values())[::-1][:EXAMPLES]]
         losses.append(Loss(interface, len(lost), len(lost) / len(facts), interval.low, interval.high, names))
     return losses
 
 
-def _interval(interface: Interface, facts: Sequence[EpisodeFacts]) -> Interval:
-    by_question: dict[str, list[bool]] = {}
+def _interval(facts: Sequence[EpisodeFacts], hits: OfEpisode, trials: OfEpisode = lambda _: 1) -> Interval:
+    """For the sum of hits over the sum of trials, by drawing questions again.
+
+    Wilson's where each question has one trial, or all questions have the same share, so that there is nothing to draw.
+    """
+    by_question: dict[str, tuple[float, float]] = {}
     for one in facts:
-        by_question.setdefault(one.question_key, []).append(one.lost_at is interface)
-    lost_Q = np.array([sum(lost) for lost in by_question.values()])
-    episodes_Q = np.array([len(lost) for lost in by_question.values()])
-    shares_Q = lost_Q / episodes_Q
-    if len(by_question) == len(facts) or len(set(shares_Q)) == 1:
+        hit, tried = by_question.get(one.question_key, (0.0, 0.0))
+        by_question[one.question_key] = hit + (hits(one) or 0), tried + (trials(one) or 0)
+    hits_Q, trials_Q = np.array(list(by_question.values())).T
+    shares_Q = hits_Q / trials_Q
+    if (trials_Q == 1).all() or len(set(shares_Q)) == 1:
         return wilson_interval(round(float(shares_Q.sum())), len(shares_Q))
-    # The share is over episodes: a ratio of means over questions, whose spread is that of these values (linearised).
-    share = lost_Q.sum() / episodes_Q.sum()
-    drawn = bootstrap_means({"": share + (lost_Q - share * episodes_Q) / episodes_Q.mean()}, resamples=RESAMPLES).datasets[""]
+    # The share is a ratio of means over questions, whose spread is that of these values (linearised).
+    share = hits_Q.sum() / trials_Q.sum()
+    drawn = bootstrap_means({"": share + (hits_Q - share * trials_Q) / trials_Q.mean()}, resamples=RESAMPLES).datasets[""]
     return Interval(max(0.0, drawn.low), min(1.0, drawn.high))
 
 
@@ -190,7 +200,7 @@ def _evidence(facts: Sequence[EpisodeFacts]) -> Evidence | None:
     passages = sum(one.journey.golden for one in facts)
     has_reports = any(one.journey.golden_reported is not None for one in facts)
 
-    def share(of: Callable[[EpisodeFacts], int | None]) -> float:
+    def share(of: OfEpisode) -> float:
         return sum(of(one) or 0 for one in facts) / passages
 
     return Evidence(
@@ -201,6 +211,23 @@ def _evidence(facts: Sequence[EpisodeFacts]) -> Evidence | None:
         selected=share(lambda one: one.journey.golden_selected) if has_reports else None,
         answered=_mean(one.exact_match == 1 for one in facts),
     )
+
+
+def _intervals(facts: Sequence[EpisodeFacts], evidence: Evidence | None) -> dict[str, tuple[float, float]]:
+    shares: dict[str, tuple[Sequence[EpisodeFacts], OfEpisode, OfEpisode]] = {
+        "right": (facts, lambda one: one.exact_match == 1, lambda _: 1),
+        "no_search": (facts, lambda one: one.searches == 0, lambda _: 1),
+    }
+    if evidence is not None:
+        known = [one for one in facts if one.journey.golden]
+        golden: OfEpisode = lambda one: one.journey.golden  # noqa: E731
+        shares["found"] = known, lambda one: one.journey.golden_found, golden
+        if evidence.reported is not None:
+            shares["reported"] = known, lambda one: one.journey.golden_reported, golden
+            shares["selected"] = known, lambda one: one.journey.golden_selected, golden
+        shares["answered"] = known, lambda one: one.exact_match == 1, lambda _: 1
+    found = {name: _interval(*of) for name, of in shares.items()}
+    return {name: (one.low, one.high) for name, one in found.items()}
 
 
 def _groups(groups: Iterable[Sequence[bool]]) -> Groups:
