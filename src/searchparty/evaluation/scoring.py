@@ -99,9 +99,10 @@ def score_episode(episode: Episode, golden_answers: Sequence[str], scorer: Score
         CandidateScore(answer, problem, scorer.exact_match(answer, golden_answers), scorer.f1(answer, golden_answers))
         for answer, problem in turns
     ]
-    answer, problem = turns[0] if turns else (None, None)
-    scores = scorer.score(answer, golden_answers)
+    first = candidates[0] if candidates else CandidateScore(None, None, 0.0, 0.0)
+    answer, scorable = first.answer, scorer.is_scorable(golden_answers)
     lenient = answer if answer is not None else _read_leniently(episode)
+    lenient_exact_match = first.exact_match if answer is not None else scorer.exact_match(lenient, golden_answers)
     roles = dict.fromkeys(transcript.role for transcript in episode.agents)
     return ScoredEpisode(
         question_key=episode.question_key,
@@ -109,16 +110,16 @@ def score_episode(episode: Episode, golden_answers: Sequence[str], scorer: Score
         sample=episode.sample,
         stop_reason=episode.stop_reason.value,
         answer=answer,
-        problem=problem,
-        exact_match=scores.exact_match,
-        f1=scores.f1,
+        problem=first.problem,
+        exact_match=first.exact_match,
+        f1=first.f1,
         f1_joined=scorer.f1_joined(answer, golden_answers),
-        cover_exact_match=scores.cover_exact_match,
+        cover_exact_match=scorer.cover_exact_match(answer, golden_answers),
         loose_exact_match=scorer.loose_exact_match(answer, golden_answers),
         lenient_answer=lenient,
-        lenient_exact_match=scorer.exact_match(lenient, golden_answers),
-        repaired_exact_match=1.0 if scores.scorable and is_format_failure(episode, answer) else scores.exact_match,
-        scorable=scores.scorable,
+        lenient_exact_match=lenient_exact_match,
+        repaired_exact_match=1.0 if scorable and is_format_failure(episode, answer) else first.exact_match,
+        scorable=scorable,
         candidates=candidates,
         steps=episode.steps,
         searches=len(episode.retrievals),
