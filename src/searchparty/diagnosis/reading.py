@@ -22,6 +22,8 @@ from searchparty.training.recipe import RLStage
 from searchparty.training.records import StepFiles, read_facts, recorded_steps
 from searchparty.training.run_directory import MetricsLog, StageDirectory, TrainDirectory, seed_runs
 
+RESAMPLES = 10_000
+"""Of an evaluation: as many as its summary has, so that the same number has the same interval."""
 LATE_SHARE = 0.1
 """The last recorded steps that are taken together to say how a stage ended."""
 
@@ -104,8 +106,9 @@ def diagnose_evaluation(path: Path) -> EvaluationDiagnosis:
     by_dataset: dict[str, list[EpisodeFacts]] = {}
     for one in facts:
         by_dataset.setdefault(one.dataset, []).append(one)
-    datasets = {name: diagnose(own) for name, own in sorted(by_dataset.items())} if len(by_dataset) > 1 else {}
-    return EvaluationDiagnosis(str(path), diagnose(facts), datasets)
+    names = sorted(by_dataset) if len(by_dataset) > 1 else []
+    datasets = {name: diagnose(by_dataset[name], resamples=RESAMPLES) for name in names}
+    return EvaluationDiagnosis(str(path), diagnose(facts, resamples=RESAMPLES), datasets)
 
 
 def diagnose_training(path: Path, *, false_alarms: float = FALSE_ALARMS) -> TrainingDiagnosis:

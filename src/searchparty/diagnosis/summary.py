@@ -123,10 +123,10 @@ class Diagnosis:
     executor_problems: dict[str, dict[str, int]]
     """Executor to the kinds of problems for which it gave nothing usable."""
     intervals: dict[str, tuple[float, float]]
-    """95 %, of `right`, `no_search` and the shares of `evidence`, by these names; as those of losses."""
+    """95 %, of `right`, `no_search` and the shares of `evidence`, by these names, by drawing questions again."""
 
 
-def diagnose(facts: Sequence[EpisodeFacts]) -> Diagnosis:
+def diagnose(facts: Sequence[EpisodeFacts], *, resamples: int = RESAMPLES) -> Diagnosis:
     """Sum up. Raises ValueError without episodes."""
     if not facts:
         raise ValueError("no episode")
@@ -150,35 +150,42 @@ def diagnose(facts: Sequence[EpisodeFacts]) -> Diagnosis:
         reports_used=sum(one.reports_selected or 0 for one in facts) / written if written else None,
         distinct_answers=_distinct(by_question.values()),
         stop_reasons=dict(Counter(one.stop_reason for one in facts).most_common()),
-        losses=_losses(facts),
+        losses=_losses(facts, resamples),
         evidence=evidence,
         episode_groups=_groups([[one.exact_match == 1 for one in group] for group in by_question.values()]),
         candidate_groups=_groups([[place < one.candidates_right for place in range(one.candidates)] for one in facts]),
         roles={role: _role(role, facts) for role in dict.fromkeys(role for one in facts for role in one.roles)},
         workflows=dict(Counter(workflow for one in facts for workflow in one.workflows).most_common()),
         executor_problems=_executor_problems(facts),
-        intervals=_intervals(facts, evidence),
+        intervals=_intervals(facts, evidence, resamples),
     )
 
 
-def _losses(facts: Sequence[EpisodeFacts]) -> list[Loss]:
+def _losses(facts: Sequence[EpisodeFacts], resamples: int) -> list[Loss]:
     where: dict[Interface, list[EpisodeFacts]] = {}
     for one in facts:
         if one.lost_at is not None:
             where.setdefault(one.lost_at, []).append(one)
     losses = []
     for interface, lost in sorted(where.items(), key=lambda item: (-len(item[1]), list(Interface).index(item[0]))):
-        interval = _interval(facts, lambda one, at=interface: one.lost_at is at)  # type: ignore[misc]
+        interval = _interval_of_losses(facts, interface, resamples)
         one_each = {one.question_key: one for one in reversed(lost)}
         names = [one.name for one in list(one_each.values())[::-1][:EXAMPLES]]
         losses.append(Loss(interface, len(lost), len(lost) / len(facts), interval.low, interval.high, names))
     return losses
 
 
-def _interval(facts: Sequence[EpisodeFacts], hits: OfEpisode, trials: OfEpisode = lambda _: 1) -> Interval:
-    """For the sum of hits over the sum of trials, by drawing questions again.
+def _interval_of_losses(facts: Sequence[EpisodeFacts], interface: Interface, resamples: int) -> Interval:
+    """Wilson's where each question has one episode, since few losses are frequent."""
+    lost: OfEpisode = lambda one: one.lost_at is interface  # noqa: E731
+    if len({one.question_key for one in facts}) == len(facts):
+        return wilson_interval(sum(map(bool, map(lost, facts))), len(facts))
+    return _interval(facts, lost, resamples)
 
-    Wilson's where each question has one trial, or all questions have the same share, so that there is nothing to draw.
+
+def _interval(facts: Sequence[EpisodeFacts], hits: OfEpisode, resamples: int, trials: OfEpisode = lambda _: 1) -> Interval:
+    """For the sum of hits over the sum of trials, by drawing questions again as an evaluation does, so that both say the same;
+    Wilson's where all questions have the same share, so that there is nothing to draw.
     """
     by_question: dict[str, tuple[float, float]] = {}
     for one in facts:
@@ -186,11 +193,14 @@ def _interval(facts: Sequence[EpisodeFacts], hits: OfEpisode, trials: OfEpisode 
         by_question[one.question_key] = hit + (hits(one) or 0), tried + (trials(one) or 0)
     hits_Q, trials_Q = np.array(list(by_question.values())).T
     shares_Q = hits_Q / trials_Q
-    if (trials_Q == 1).all() or len(set(shares_Q)) == 1:
+    if len(set(shares_Q)) == 1:
         return wilson_interval(round(float(shares_Q.sum())), len(shares_Q))
     # The share is a ratio of means over questions, whose spread is that of these values (linearised).
     share = hits_Q.sum() / trials_Q.sum()
-    drawn = bootstrap_means({"": share + (hits_Q - share * trials_Q) / trials_Q.mean()}, resamples=RESAMPLES).datasets[""]
+    values_Q = share + (hits_Q - share * trials_Q) / trials_Q.mean()
+    datasets = {one.dataset for one in facts}
+    name = datasets.pop() if len(datasets) == 1 else ""
+    drawn = bootstrap_means({name: values_Q}, resamples=resamples).datasets[name]
     return Interval(max(0.0, drawn.low), min(1.0, drawn.high))
 
 
@@ -213,7 +223,7 @@ def _evidence(facts: Sequence[EpisodeFacts]) -> Evidence | None:
     )
 
 
-def _intervals(facts: Sequence[EpisodeFacts], evidence: Evidence | None) -> dict[str, tuple[float, float]]:
+def _intervals(facts: Sequence[EpisodeFacts], evidence: Evidence | None, resamples: int) -> dict[str, tuple[float, float]]:
     shares: dict[str, tuple[Sequence[EpisodeFacts], OfEpisode, OfEpisode]] = {
         "right": (facts, lambda one: one.exact_match == 1, lambda _: 1),
         "no_search": (facts, lambda one: one.searches == 0, lambda _: 1),
@@ -226,7 +236,7 @@ def _intervals(facts: Sequence[EpisodeFacts], evidence: Evidence | None) -> dict
             shares["reported"] = known, lambda one: one.journey.golden_reported, golden
             shares["selected"] = known, lambda one: one.journey.golden_selected, golden
         shares["answered"] = known, lambda one: one.exact_match == 1, lambda _: 1
-    found = {name: _interval(*of) for name, of in shares.items()}
+    found = {name: _interval(some, hits, resamples, trials) for name, (some, hits, trials) in shares.items()}
     return {name: (one.low, one.high) for name, one in found.items()}
 
 
