@@ -87,6 +87,14 @@ def test_rates_over_two_samples_by_hand() -> None:
     assert summary.behaviour["all"].episodes == 6
 
 
+def test_fewer_attempts_than_were_made_are_told_without_bias() -> None:
+    """One of four attempts right: two of the four hold it in half of their choices."""
+    episodes = [scored(RIGHT if sample == 0 else WRONG, "nq", key, sample) for key in ("a", "b") for sample in range(4)]
+    quality = summarise(episodes, team="t", model="m", scorer="squad", samples=4).quality["macro"]
+    assert {k: one.value for k, one in quality.pass_at.items()} == {"2": 0.5}
+    assert (quality.exact_match.value, quality.pass_at_k.value) == (0.25, 1.0)
+
+
 def test_every_mean_of_behaviour_has_the_interval_of_drawing_questions_again() -> None:
     episodes = [
         replace(scored(RIGHT, dataset, f"{dataset}/{key}", sample), searches=searches + sample, steps=3)

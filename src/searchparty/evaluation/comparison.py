@@ -19,6 +19,7 @@ from searchparty.evaluation.intervals import MACRO, MICRO
 from searchparty.evaluation.question_scores import Columns, QuestionScores, columns, paired_differences, question_scores
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.run_folder import flat
+from searchparty.evaluation.scoring import NOT_PLAYED
 from searchparty.evaluation.significance import holm, mcnemar_exact, randomisation_p, smallest_detectable
 from searchparty.files import read_json, read_jsonl
 
@@ -37,7 +38,7 @@ class Run:
     texts: dict[str, str]
     """Question to the answer of its first sample, or why there is none."""
     failed: int
-    """Episodes that a service failed; they count as wrong."""
+    """Episodes that a service failed, or that an unfinished run lacks; they count as wrong."""
     searches: float
     output_tokens: float | None
     input_tokens: float | None
@@ -101,7 +102,7 @@ def read_run(path: Path, metric: str) -> Run:
     directory = RunDirectory(path)
     recipe = directory.read_recipe()
     if not directory.scores_file.is_file() or not directory.summary_file.is_file():
-        raise UserError(f"{path}: was not finished; resume it, or score what is there with: searchparty score {path}")
+        raise UserError(f"{path}: was not finished; resume it, or score what is there: searchparty score {path} --unfinished")
     rows = list(read_jsonl(directory.scores_file))
     scores = question_scores(rows, metric, directory.scores_file)
     texts: dict[str, str] = {}
@@ -125,7 +126,7 @@ def read_run(path: Path, metric: str) -> Run:
         name=str(path),
         scores=scores,
         texts=texts,
-        failed=behaviour["service_failures"],
+        failed=behaviour["service_failures"] + behaviour["stop_reasons"].get(NOT_PLAYED, 0),
         searches=behaviour["searches"],
         output_tokens=behaviour["output_tokens"],
         input_tokens=behaviour["input_tokens"],

@@ -12,11 +12,16 @@ from dataclasses import dataclass
 from searchparty.episodes.types import Episode, Span, SpanKind, StopReason, Transcript
 from searchparty.evaluation.lenient import lenient_answer
 from searchparty.evaluation.scorers import Scorer
+from searchparty.questions.types import Question
 from searchparty.teams.actions import Action
 from searchparty.teams.answering import read_answers
 
 FORMAT_FAILURES = (StopReason.INVALID_ANSWER, StopReason.INVALID_ACTION, StopReason.NO_REPORT, StopReason.NO_SELECTION)
 """Endings that mean: an agent could have gone on, had it written what it was to write."""
+
+
+NOT_PLAYED = "not_played"
+"""Stands for a stop reason where an unfinished run lacks an episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,16 @@ def score_episode(episode: Episode, golden_answers: Sequence[str], scorer: Score
         roles={role: role_use([one for one in episode.agents if one.role == role]) for role in roles},
         seconds=episode.seconds,
     )
+
+
+def missing_episode(question: Question, sample: int, scorer: Scorer) -> ScoredEpisode:
+    """What stands for an episode that an unfinished run lacks: it counts as wrong, and as nothing done."""
+    return ScoredEpisode(
+        question_key=question.key, dataset=question.dataset, sample=sample, stop_reason=NOT_PLAYED, answer=None, problem=None,
+        exact_match=0.0, f1=0.0, f1_joined=0.0, cover_exact_match=0.0, loose_exact_match=0.0, lenient_answer=None,
+        lenient_exact_match=0.0, repaired_exact_match=0.0, scorable=scorer.is_scorable(question.golden_answers), candidates=[],
+        steps=0, searches=0, failed_searches=0, empty_searches=0, roles={}, seconds=0.0,
+    )  # fmt: skip
 
 
 def is_format_failure(episode: Episode, answer: str | None) -> bool:

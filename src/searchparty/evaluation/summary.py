@@ -19,6 +19,7 @@ from searchparty.evaluation.sampling_metrics import (
     any_correct_by_question,
     average_by_question,
     samples_array,
+    unbiased_pass_by_question,
 )
 from searchparty.evaluation.scoring import ScoredEpisode
 
@@ -37,6 +38,8 @@ class Quality:
     """Share of questions that at least one of the k attempts answered."""
     all_k_right: Estimate
     """Share of questions that all k attempts answered."""
+    pass_at: dict[str, Estimate]
+    """For each power of two j between 1 and k, as text: pass@j without bias, over all choices of j among the k attempts."""
     f1: Estimate
     f1_joined: Estimate
     cover_exact_match: Estimate
@@ -101,12 +104,25 @@ def _quality(by_dataset: Mapping[str, Sequence[ScoredEpisode]], samples: int) ->
         arrays = {dataset: _values(episodes, field, samples) for dataset, episodes in by_dataset.items()}
         per_question[field] = {name: average_by_question(array) for name, array in arrays.items()}
     rates = {field: estimate_rates(values) for field, values in per_question.items()}
+    fewer = {
+        str(k): estimate_rates({name: unbiased_pass_by_question(array, k) for name, array in exact_QS.items()})
+        for k in _powers_of_two(samples)
+    }
     questions = {dataset: len(values) for dataset, values in per_question["exact_match"].items()}
     pooled = {way: sum(questions[name] for name in weights) for way, weights in pools(questions).items()}
     return {
-        name: Quality(questions=count, **{field: rates[field][name] for field in rates})
+        name: Quality(
+            questions=count,
+            pass_at={k: found[name] for k, found in fewer.items()},
+            **{field: rates[field][name] for field in rates},
+        )
         for name, count in {**questions, **pooled}.items()
     }
+
+
+def _powers_of_two(samples: int) -> list[int]:
+    """Those between 1 and the number of samples."""
+    return [2**power for power in range(1, samples.bit_length()) if 2**power < samples]
 
 
 def _values(episodes: Sequence[ScoredEpisode], field: str, samples: int) -> FloatArray:

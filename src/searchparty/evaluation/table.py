@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.box import SIMPLE
@@ -13,6 +13,7 @@ from searchparty.evaluation.behaviour import Behaviour
 from searchparty.evaluation.estimates import Estimate
 from searchparty.evaluation.intervals import MACRO
 from searchparty.evaluation.lenient import RULES
+from searchparty.evaluation.scoring import NOT_PLAYED
 from searchparty.evaluation.summary import Quality, RunSummary
 
 LOOK: dict[str, Any] = {"title_justify": "left", "box": SIMPLE, "padding": (0, 1, 0, 0), "pad_edge": False, "show_edge": False}
@@ -28,7 +29,7 @@ def quality_table(summary: RunSummary) -> Table:
     """What the answers earned, one row per dataset."""
     k = summary.samples
     table = Table(title="quality in %, [95 % interval]", **LOOK)
-    _columns(table, "dataset", "n", *_quality_names(k))
+    _columns(table, "dataset", "n", *_quality_names(k, summary.quality[MACRO].pass_at))
     for dataset, quality in summary.quality.items():
         if dataset == MACRO:
             table.add_section()
@@ -66,7 +67,7 @@ def team_tables(summaries: Sequence[RunSummary]) -> tuple[Table, Table]:
     """Several runs over the same questions, one row per run: macro quality, and behaviour over all episodes."""
     k = summaries[0].samples
     quality = Table(title="quality in %, macro, [95 % interval]", **LOOK)
-    _columns(quality, "team", *_quality_names(k))
+    _columns(quality, "team", *_quality_names(k, summaries[0].quality[MACRO].pass_at))
     behaviour = Table(title="behaviour: shares in %, the rest per episode, [95 % interval]", **LOOK)
     _columns(behaviour, "team", *BEHAVIOUR_NAMES)
     for summary in summaries:
@@ -85,6 +86,8 @@ def print_summary(summary: RunSummary, console: Console) -> None:
         if use.format_failures:
             kinds = ", ".join(f"{kind} {count}" for kind, count in use.format_failures.items())
             console.print(f"format failures of {role}: {kinds}")
+    if missing := everything.stop_reasons.get(NOT_PLAYED):
+        console.print(f"not played: {missing} episodes of an unfinished run; they count as wrong, without searches and tokens")
     if everything.unscorable:
         console.print(
             f"unscorable: {everything.unscorable} episodes have golden answers that normalise to nothing; they score 0"
@@ -97,12 +100,16 @@ def _columns(table: Table, first: str, *others: str) -> None:
         table.add_column(name, justify="right", no_wrap=True)
 
 
-def _quality_names(k: int) -> list[str]:
-    return ["EM", "F1"] if k == 1 else [f"EM avg@{k}", f"pass@{k}", f"all-{k}", "F1"]
+def _quality_names(k: int, fewer_attempts: Iterable[str]) -> list[str]:
+    return (
+        ["EM", "F1"]
+        if k == 1
+        else [f"EM avg@{k}", *(f"pass@{fewer}" for fewer in fewer_attempts), f"pass@{k}", f"all-{k}", "F1"]
+    )
 
 
 def _quality_cells(quality: Quality, k: int) -> list[str]:
-    several = [] if k == 1 else [percent(quality.pass_at_k), percent(quality.all_k_right)]
+    several = [] if k == 1 else [percent(one) for one in (*quality.pass_at.values(), quality.pass_at_k, quality.all_k_right)]
     return [percent(quality.exact_match), *several, percent(quality.f1)]
 
 

@@ -85,7 +85,7 @@ def read_case(path: Path, *, canaries: int = 10) -> Case:
     directory = RunDirectory(path)
     scorer = scorer_named(directory.read_recipe().scorer)
     if not directory.scores_file.is_file():
-        raise UserError(f"{path}: was not finished; resume it, or score what is there with: searchparty score {path}")
+        raise UserError(f"{path}: was not finished; resume it, or score what is there: searchparty score {path} --unfinished")
     questions = {question.key: question for question in directory.read_questions()}
     rows = [_checked(row, questions, f"{directory.scores_file}:{number}") for number, row in read_jsonl(directory.scores_file)]
     if not rows:

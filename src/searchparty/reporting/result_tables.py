@@ -9,6 +9,7 @@ from typing import Any
 from searchparty.errors import UserError
 from searchparty.evaluation.comparison import compare, read_run
 from searchparty.evaluation.intervals import MACRO
+from searchparty.evaluation.scoring import NOT_PLAYED
 from searchparty.judging.run import read_judgement
 from searchparty.reporting.document import Cell, Number, Section, Table
 from searchparty.reporting.systems import System, differing_settings
@@ -16,7 +17,7 @@ from searchparty.reporting.systems import System, differing_settings
 
 def results_section(systems: Sequence[System]) -> Section:
     """Quality, behaviour and cost of every system; differences to the first where they may be compared."""
-    tables = [_overview(systems), _costs(systems), *_datasets(systems)]
+    tables = [_overview(systems), _costs(systems), *_datasets(systems), *_fewer_attempts(systems)]
     sentences = [f"{system.title}: {line}" for system in systems for line in _cautions(system)]
     if differing := differing_settings(systems):
         sentences.append(f"The systems differ in {', '.join(differing)}: a difference in quality may come from that alone.")
@@ -96,6 +97,20 @@ def _datasets(systems: Sequence[System]) -> list[Table]:
     return [Table("datasets", "Exact match by dataset", ("system", *names), rows, ["In %, [95 %]."])]
 
 
+def _fewer_attempts(systems: Sequence[System]) -> list[Table]:
+    """What fewer attempts than were made would have reached, where anything lies between one and all."""
+    found = [system.summary["quality"][MACRO].get("pass_at", {}) for system in systems]
+    columns = sorted({k for passes in found for k in passes}, key=int)
+    if not columns:
+        return []
+    rows: list[list[Cell]] = [
+        [system.title, *(rate(passes[k]) if k in passes else Number(None) for k in columns)]
+        for system, passes in zip(systems, found, strict=True)
+    ]
+    notes = ["In %, macro, [95 %]: unbiased, over all choices of so many among the attempts that were made."]
+    return [Table("passes", "Right in one of fewer attempts", ("system", *(f"pass@{k}" for k in columns)), rows, notes)]
+
+
 def _judged(systems: Sequence[System]) -> list[Table]:
     """What judges said, where any was asked; no share from a judge that called a canary right."""
     found = [(system, judgement) for system in systems if (judgement := read_judgement(system.path)) is not None]
@@ -141,6 +156,8 @@ def _cautions(system: System) -> list[str]:
     of, lines = system.summary["behaviour"]["all"], []
     if of["service_failures"]:
         lines.append(f"{of['service_failures']} episodes were ended by a failing service and count as wrong; resume the run.")
+    if missing := of["stop_reasons"].get(NOT_PLAYED):
+        lines.append(f"the run is not finished: {missing} episodes were not played and count as wrong; resume the run.")
     if of["unscorable"]:
         lines.append(f"{of['unscorable']} episodes have golden answers that normalise to nothing; they score 0.")
     if system.not_token_exact:

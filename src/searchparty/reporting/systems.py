@@ -95,7 +95,7 @@ def read_system(path: Path, title: str) -> System:
     directory = RunDirectory(path)
     recipe = directory.read_recipe()
     if not directory.summary_file.is_file():
-        raise UserError(f"{path}: was not finished; resume it, or score what is there with: searchparty score {path}")
+        raise UserError(f"{path}: was not finished; resume it, or score what is there: searchparty score {path} --unfinished")
     environment = read_json(directory.environment_file, dict)
     summary = read_json(directory.summary_file, _check_summary)
     document = flat(read_document(directory.recipe_file))
