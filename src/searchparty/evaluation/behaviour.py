@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from searchparty.evaluation.estimates import estimate_means, estimate_rates
 from searchparty.evaluation.intervals import MICRO, FloatArray
@@ -62,11 +63,17 @@ class Behaviour:
     """Of every number above that is a mean, 95 %, by drawing questions again; none where the number is not known."""
 
 
+Measured = dict[str, FloatArray | None]
+"""Name of a number to its value in each episode; None where some episode's is not known."""
+
+
 def behaviours(by_dataset: Mapping[str, Sequence[ScoredEpisode]]) -> dict[str, Behaviour]:
     """Dataset to behaviour; the last entry, `all`, takes all episodes together."""
-    intervals = _intervals(by_dataset)
+    measured = {dataset: _measured(episodes) for dataset, episodes in by_dataset.items()}
+    intervals = _intervals(by_dataset, measured)
+    found = {name: _behaviour(episodes, measured[name], intervals[name]) for name, episodes in by_dataset.items()}
     together = [episode for episodes in by_dataset.values() for episode in episodes]
-    return {name: _behaviour(episodes, intervals[name]) for name, episodes in {**by_dataset, ALL: together}.items()}
+    return {**found, ALL: _behaviour(together, _joined(list(measured.values())), intervals[ALL])}
 
 
 def tokens_per_episode(uses: Sequence[RoleUse], field: str, episodes: int) -> float | None:
@@ -75,12 +82,25 @@ def tokens_per_episode(uses: Sequence[RoleUse], field: str, episodes: int) -> fl
     return None if total is None else total / episodes
 
 
-def _behaviour(episodes: Sequence[ScoredEpisode], intervals: dict[str, tuple[float, float]]) -> Behaviour:
+def _measured(episodes: Sequence[ScoredEpisode]) -> Measured:
+    found: Measured = {}
+    for name, measure in {**RATES, **COUNTS}.items():
+        values = [measure(episode) for episode in episodes]
+        found[name] = None if None in values else np.array(values, dtype=np.float64)
+    return found
+
+
+def _joined(parts: Sequence[Measured]) -> Measured:
+    joined: Measured = {}
+    for name in parts[0]:
+        known = [values for part in parts if (values := part[name]) is not None]
+        joined[name] = np.concatenate(known) if len(known) == len(parts) else None
+    return joined
+
+
+def _behaviour(episodes: Sequence[ScoredEpisode], measured: Measured, intervals: dict[str, tuple[float, float]]) -> Behaviour:
     reasons = Counter(episode.stop_reason for episode in episodes)
-    means = {
-        name: None if (total := _sum([measure(episode) for episode in episodes])) is None else total / len(episodes)
-        for name, measure in {**RATES, **COUNTS}.items()
-    }
+    means = {name: None if values is None else float(values.mean()) for name, values in measured.items()}
     return Behaviour(
         episodes=len(episodes),
         **means,  # type: ignore[arg-type]  # only those of tokens may be None
@@ -91,12 +111,18 @@ def _behaviour(episodes: Sequence[ScoredEpisode], intervals: dict[str, tuple[flo
     )
 
 
-def _intervals(by_dataset: Mapping[str, Sequence[ScoredEpisode]]) -> dict[str, dict[str, tuple[float, float]]]:
+def _intervals(
+    by_dataset: Mapping[str, Sequence[ScoredEpisode]], measured: Mapping[str, Measured]
+) -> dict[str, dict[str, tuple[float, float]]]:
     """Dataset, or `all`, to the intervals of its numbers."""
     found: dict[str, dict[str, tuple[float, float]]] = {name: {} for name in (*by_dataset, ALL)}
-    for name, measure in {**RATES, **COUNTS}.items():
-        values = {dataset: _by_question(episodes, measure) for dataset, episodes in by_dataset.items()}
-        known = {dataset: values_Q for dataset, values_Q in values.items() if values_Q is not None}
+    places = {dataset: _question_of(episodes) for dataset, episodes in by_dataset.items()}
+    for name in (*RATES, *COUNTS):
+        known = {
+            dataset: np.bincount(places[dataset], weights=values) / np.bincount(places[dataset])
+            for dataset in by_dataset
+            if (values := measured[dataset][name]) is not None
+        }
         if not known:
             continue
         estimates = estimate_rates(known) if name in RATES else estimate_means(known)
@@ -108,15 +134,10 @@ def _intervals(by_dataset: Mapping[str, Sequence[ScoredEpisode]]) -> dict[str, d
     return found
 
 
-def _by_question(episodes: Sequence[ScoredEpisode], measure: Callable[[ScoredEpisode], float | None]) -> FloatArray | None:
-    """The mean of each question's samples [questions]; None if a value is not known."""
-    values: dict[str, list[float]] = {}
-    for episode in episodes:
-        value = measure(episode)
-        if value is None:
-            return None
-        values.setdefault(episode.question_key, []).append(value)
-    return np.array([sum(own) / len(own) for own in values.values()])
+def _question_of(episodes: Sequence[ScoredEpisode]) -> NDArray[np.int64]:
+    """The number of each episode's question, in the order of their first episodes."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(episode.question_key, len(numbers)) for episode in episodes])
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

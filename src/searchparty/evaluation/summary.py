@@ -94,15 +94,15 @@ def summarise(scored: Sequence[ScoredEpisode], *, team: str, model: str, scorer:
 
 
 def _quality(by_dataset: Mapping[str, Sequence[ScoredEpisode]], samples: int) -> dict[str, Quality]:
-    exact_QS = {dataset: _values(episodes, "exact_match", samples) for dataset, episodes in by_dataset.items()}
+    attempts = {dataset: _attempts(episodes, samples) for dataset, episodes in by_dataset.items()}
+    exact_QS = {dataset: _values(rows, "exact_match") for dataset, rows in attempts.items()}
     per_question: dict[str, dict[str, FloatArray]] = {
         "exact_match": {name: average_by_question(array) for name, array in exact_QS.items()},
         "pass_at_k": {name: any_correct_by_question(array) for name, array in exact_QS.items()},
         "all_k_right": {name: all_correct_by_question(array) for name, array in exact_QS.items()},
     }
     for field in GRADED:
-        arrays = {dataset: _values(episodes, field, samples) for dataset, episodes in by_dataset.items()}
-        per_question[field] = {name: average_by_question(array) for name, array in arrays.items()}
+        per_question[field] = {name: average_by_question(_values(rows, field)) for name, rows in attempts.items()}
     rates = {field: estimate_rates(values) for field, values in per_question.items()}
     fewer = {
         str(k): estimate_rates({name: unbiased_pass_by_question(array, k) for name, array in exact_QS.items()})
@@ -125,15 +125,20 @@ def _powers_of_two(samples: int) -> list[int]:
     return [2**power for power in range(1, samples.bit_length()) if 2**power < samples]
 
 
-def _values(episodes: Sequence[ScoredEpisode], field: str, samples: int) -> FloatArray:
-    """One score of every episode as an array [questions, samples]."""
-    rows: dict[str, dict[int, float]] = {}
+def _attempts(episodes: Sequence[ScoredEpisode], samples: int) -> list[list[ScoredEpisode]]:
+    """The episodes of each question in the order of its samples."""
+    by_question: dict[str, dict[int, ScoredEpisode]] = {}
     for episode in episodes:
-        rows.setdefault(episode.question_key, {})[episode.sample] = getattr(episode, field)
-    for key, row in rows.items():
-        if sorted(row) != list(range(samples)):
-            raise UserError(f"{key}: {len(row)} of {samples} samples are there; resume the run, then score it")
-    return samples_array([[row[sample] for sample in range(samples)] for row in rows.values()])
+        by_question.setdefault(episode.question_key, {})[episode.sample] = episode
+    for key, own in by_question.items():
+        if sorted(own) != list(range(samples)):
+            raise UserError(f"{key}: {len(own)} of {samples} samples are there; resume the run, then score it")
+    return [[own[sample] for sample in range(samples)] for own in by_question.values()]
+
+
+def _values(attempts: Sequence[Sequence[ScoredEpisode]], field: str) -> FloatArray:
+    """One score of every episode as an array [questions, samples]."""
+    return samples_array([[getattr(episode, field) for episode in row] for row in attempts])
 
 
 def _roles(episodes: Sequence[ScoredEpisode]) -> dict[str, RoleSummary]:
