@@ -266,3 +266,12 @@ def test_a_run_is_not_resumed_under_a_protocol_that_changed(
     protocol_file.write_text(SMALL.replace("metric: exact_match", "metric: f1"))
     assert evaluated(protocol_file, tmp_path / "run", "--resume") == 2
     assert "protocol.sha256 changed" in capsys.readouterr().err
+
+
+def test_a_run_is_resumed_although_its_departures_are_worded_otherwise_now(protocol_file: Path, tmp_path: Path) -> None:
+    assert evaluated(protocol_file, tmp_path / "run") == 0
+    file = tmp_path / "run/environment.json"
+    environment = json.loads(file.read_text())
+    environment["protocol"]["departures"] = ["retriever: the run has one without a name"]
+    file.write_text(json.dumps(environment))
+    assert evaluated(protocol_file, tmp_path / "run", "--resume") == 0
