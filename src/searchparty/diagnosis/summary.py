@@ -6,21 +6,17 @@ Means and shares are over all episodes of the set, whatever their ending (contra
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.facts import EpisodeFacts, RoleFacts
-from searchparty.evaluation.intervals import Interval, bootstrap_means, wilson_interval
+from searchparty.diagnosis.share_intervals import OfEpisode, interval_of_losses, interval_of_share
 
 EXAMPLES = 5
 """Episodes named for each interface."""
 RESAMPLES = 2_000
 """Few, since a training has a diagnosis for every step."""
-OfEpisode = Callable[[EpisodeFacts], float | None]
-"""A count of one episode; None counts as 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,40 +164,11 @@ def _losses(facts: Sequence[EpisodeFacts], resamples: int) -> list[Loss]:
             where.setdefault(one.lost_at, []).append(one)
     losses = []
     for interface, lost in sorted(where.items(), key=lambda item: (-len(item[1]), list(Interface).index(item[0]))):
-        interval = _interval_of_losses(facts, interface, resamples)
+        interval = interval_of_losses(facts, interface, resamples)
         one_each = {one.question_key: one for one in reversed(lost)}
         names = [one.name for one in list(one_each.values())[::-1][:EXAMPLES]]
         losses.append(Loss(interface, len(lost), len(lost) / len(facts), interval.low, interval.high, names))
     return losses
-
-
-def _interval_of_losses(facts: Sequence[EpisodeFacts], interface: Interface, resamples: int) -> Interval:
-    """Wilson's where each question has one episode, since few losses are frequent."""
-    lost: OfEpisode = lambda one: one.lost_at is interface  # noqa: E731
-    if len({one.question_key for one in facts}) == len(facts):
-        return wilson_interval(sum(map(bool, map(lost, facts))), len(facts))
-    return _interval(facts, lost, resamples)
-
-
-def _interval(facts: Sequence[EpisodeFacts], hits: OfEpisode, resamples: int, trials: OfEpisode = lambda _: 1) -> Interval:
-    """For the sum of hits over the sum of trials, by drawing questions again as an evaluation does, so that both say the same;
-    Wilson's where all questions have the same share, so that there is nothing to draw.
-    """
-    by_question: dict[str, tuple[float, float]] = {}
-    for one in facts:
-        hit, tried = by_question.get(one.question_key, (0.0, 0.0))
-        by_question[one.question_key] = hit + (hits(one) or 0), tried + (trials(one) or 0)
-    hits_Q, trials_Q = np.array(list(by_question.values())).T
-    shares_Q = hits_Q / trials_Q
-    if len(set(shares_Q)) == 1:
-        return wilson_interval(round(float(shares_Q.sum())), len(shares_Q))
-    # The share is a ratio of means over questions, whose spread is that of these values (linearised).
-    share = hits_Q.sum() / trials_Q.sum()
-    values_Q = share + (hits_Q - share * trials_Q) / trials_Q.mean()
-    datasets = {one.dataset for one in facts}
-    name = datasets.pop() if len(datasets) == 1 else ""
-    drawn = bootstrap_means({name: values_Q}, resamples=resamples).datasets[name]
-    return Interval(max(0.0, drawn.low), min(1.0, drawn.high))
 
 
 def _evidence(facts: Sequence[EpisodeFacts]) -> Evidence | None:
@@ -236,7 +203,7 @@ def _intervals(facts: Sequence[EpisodeFacts], evidence: Evidence | None, resampl
             shares["reported"] = known, lambda one: one.journey.golden_reported, golden
             shares["selected"] = known, lambda one: one.journey.golden_selected, golden
         shares["answered"] = known, lambda one: one.exact_match == 1, lambda _: 1
-    found = {name: _interval(some, hits, resamples, trials) for name, (some, hits, trials) in shares.items()}
+    found = {name: interval_of_share(some, hits, resamples, trials) for name, (some, hits, trials) in shares.items()}
     return {name: (one.low, one.high) for name, one in found.items()}
 
 
