@@ -41,6 +41,7 @@ bench: setup
 	$(BIN)/python bench/server.py $(CORPUS)
 	$(BIN)/python bench/engine.py
 	$(BIN)/python bench/credit.py
+	$(BIN)/python bench/evaluation.py
 	$(BIN)/python bench/report.py
 	$(BIN)/python bench/learner.py
 	$(BIN)/python bench/train_step.py

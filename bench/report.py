@@ -1,20 +1,21 @@
-"""Time and memory to read a run of many episodes and to write its report.
+"""Time and memory to read a run of many episodes, to score it, to find what went wrong in it, and to write its report.
 
-Episodes of the hierarchical team are played by the scripted engine and written under many question ids. Beside the numbers
-stands the least that must be done: parsing the same file into the same records.
+Episodes of the hierarchical team are played by the scripted engine and written under many question ids. Every step is a process
+of its own. The plain alternative is the least that must be done: `json.loads` for every line of the same file, nothing kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import resource
+import json
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+
+from apart import apart
 
 from searchparty.config.recipe import EvalRecipe
 from searchparty.diagnosis.reading import diagnose_evaluation
@@ -44,7 +45,7 @@ class FreeRetriever:
         return [Hit(Passage(str(rank), f"Title {rank}", TEXT), rank, 1.0 / rank) for rank in range(1, k + 1)]
 
 
-def write_run(folder: Path, episodes: int) -> RunDirectory:
+def write_run(path: Path, episodes: int) -> None:
     """A finished evaluation with so many episodes, four to a question."""
     team, model = Hierarchical(), load_model("scripted:default")
     cast = {role: Part(model, built_in_prompt(name), Sampling(max_tokens=2048)) for role, name in team.prompts.items()}
@@ -52,50 +53,66 @@ def write_run(folder: Path, episodes: int) -> RunDirectory:
         Question(str(number), f"What is the capital of country {number}?", ("Paris",), f"set-{number % 7}", ("Title 1",))
         for number in range(episodes // SAMPLES)
     ]
-    run = RunDirectory(folder / "run")
-    write_questions(folder / "questions.jsonl", questions)
-    document = {
-        "team": "hierarchical",
-        "model": "scripted:default",
-        "questions": folder / "questions.jsonl",
-        "samples": SAMPLES,
-    }
-    recipe = EvalRecipe.model_validate({**document, "index": "none"})
-    run.begin(recipe, questions, {"questions": {}})
+    run, file = RunDirectory(path), path.with_name("questions.jsonl")
+    write_questions(file, questions)
+    document = {"team": "hierarchical", "model": "scripted:default", "questions": file, "samples": SAMPLES, "index": "none"}
+    run.begin(EvalRecipe.model_validate(document), questions, {"questions": {}})
     played: Episode = asyncio.run(play(team, questions[0], cast, FreeRetriever()))
     with EpisodeWriter(run.episodes_file) as writer:
         for question in questions:
             for sample in range(SAMPLES):
                 writer.write(replace(played, question_key=question.key, dataset=question.dataset, sample=sample))
-    score_run(run, recipe, SCORERS["squad"])
-    return run
+    score(run)
 
 
-@contextmanager
-def measured(name: str) -> Iterator[None]:
-    """Print the processor time of a block, and the most memory that the process has held so far."""
-    started = time.process_time()
-    yield
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"  {name:45s} {time.process_time() - started:7.1f} s   peak so far {peak:6.0f} MiB")
+def the_run(path: Path) -> RunDirectory:
+    return RunDirectory(path)
+
+
+def parse_plainly(run: RunDirectory) -> None:
+    with run.episodes_file.open(encoding="utf-8") as lines:
+        for line in lines:
+            json.loads(line)
+
+
+def read(run: RunDirectory) -> None:
+    for _ in read_episodes(run.episodes_file):
+        pass
+
+
+def score(run: RunDirectory) -> None:
+    score_run(run, run.read_recipe(), SCORERS["squad"])
+
+
+def diagnose(run: RunDirectory) -> None:
+    diagnose_evaluation(run.path)
+
+
+def report(run: RunDirectory) -> None:
+    write_report(make_report(gather([run.path])), run.path.with_name("report"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=20_000)
-    options = parser.parse_args()
+    episodes = parser.parse_args().episodes
     with tempfile.TemporaryDirectory() as folder:
-        run = write_run(Path(folder), options.episodes)
-        size = run.episodes_file.stat().st_size / 2**20
-        print(f"report: {options.episodes} episodes of the hierarchical team, {size:.0f} MiB")
-        steps: dict[str, Callable[[], object]] = {
-            "parse the file, keep nothing": lambda: sum(1 for _ in read_episodes(run.episodes_file)),
-            "diagnose": lambda: diagnose_evaluation(run.path),
-            "report, all formats and plots": lambda: write_report(make_report(gather([run.path])), Path(folder) / "report"),
+        path = Path(folder) / "run"
+        write_run(path, episodes)
+        size = the_run(path).episodes_file.stat().st_size / 2**20
+        print(f"report: a run of {episodes:,} episodes of the hierarchical team, {size:,.0f} MiB")
+        print("processor time, and peak memory of the step's own process")
+        plain = apart(partial(the_run, path), parse_plainly)
+        print(plain.line("plain: json.loads for every line, nothing kept"))
+        steps: dict[str, Callable[[RunDirectory], None]] = {
+            "read every episode, nothing kept": read,
+            "read and score, with all intervals": score,
+            "read and diagnose": diagnose,
+            "report: read, diagnose, draw plots, write all formats": report,
         }
         for name, step in steps.items():
-            with measured(name):
-                step()
+            used = apart(partial(the_run, path), step)
+            print(f"{used.line(name)}   {used.seconds / plain.seconds:5.1f} times plain")
 
 
 if __name__ == "__main__":

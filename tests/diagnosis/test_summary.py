@@ -18,6 +18,7 @@ from searchparty.diagnosis.wording import in_words
 from searchparty.episodes.store import EpisodeWriter
 from searchparty.episodes.types import ExecutorUse, PlannerTurn
 from searchparty.errors import UserError
+from searchparty.evaluation.run import score_run
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.scorers import SCORERS
 from searchparty.questions import write_questions
@@ -48,6 +49,23 @@ def test_groups_are_of_attempts_at_a_question_and_of_candidates_of_a_call() -> N
     assert found.candidate_groups == Groups(all_right=1, all_wrong=2, mixed=2, single=0)
     assert found.distinct_answers == pytest.approx((2 + 2 + 1) / 3)
     assert found.right == pytest.approx(2 / 5)
+
+
+def test_shares_of_episodes_and_of_golden_passages_have_intervals() -> None:
+    nothing = FixedRetriever(())
+    facts = [told(key, sample, [PARIS_SAID]) for key in "abcdefgh" for sample in range(2)]
+    lost = replace(TITLED, id="z")
+    facts += [facts_of(play_lines(Chained(), good_lines(answerer=[LYON]), nothing, question=lost), lost, SCORERS["squad"])] * 2
+    found = diagnose(facts)
+    assert found.intervals.keys() == {"right", "no_search", "found", "reported", "selected", "answered"}
+    assert found.evidence is not None and found.evidence.found == found.right == pytest.approx(16 / 18)
+    for name in ("right", "found"):
+        low, high = found.intervals[name]
+        assert low < 16 / 18 < high <= 1
+    low, high = found.intervals["no_search"]
+    assert low == 0 < high, "Wilson's, since nothing scatters"
+    text = "\n".join(in_words(found))
+    assert "88.9 % [" in text and "found 88.9 % [" in text
 
 
 def test_losses_have_intervals_and_name_episodes_of_different_questions() -> None:
@@ -120,6 +138,28 @@ def test_of_two_attempts_at_an_episode_the_later_counts_and_datasets_are_apart(e
     assert isinstance(found, EvaluationDiagnosis)
     assert (found.whole.episodes, found.whole.right) == (2, 0.5)
     assert {name: one.right for name, one in found.datasets.items()} == {"nq": 1.0, "other": 0.0}
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_what_an_evaluation_says_too_has_the_interval_that_it_has_there(tmp_path: Path, samples: int) -> None:
+    run, questions = RunDirectory(tmp_path / "run"), [replace(TITLED, id=str(number)) for number in range(9)]
+    write_questions(tmp_path / "questions.jsonl", questions)
+    recipe = EvalRecipe.model_validate(
+        {"team": "chained", "model": "scripted:default", "questions": tmp_path / "questions.jsonl", "index": "none",
+         "samples": samples}
+    )  # fmt: skip
+    run.begin(recipe, questions, {"questions": {}})
+    with EpisodeWriter(run.episodes_file) as writer:
+        for number, question in enumerate(questions):
+            for sample in range(samples):
+                answer = PARIS_SAID if number * (sample + 1) % 3 == 0 else LYON
+                played = play_lines(Chained(), good_lines(answerer=[answer]), question=question)
+                writer.write(replace(played, sample=sample))
+    summary = score_run(run, recipe, SCORERS["squad"])
+    found, quality = diagnose_run(run.path), summary.quality["nq"].exact_match
+    assert isinstance(found, EvaluationDiagnosis)
+    assert found.whole.intervals["right"] == pytest.approx((quality.low, quality.high))
+    assert found.whole.intervals["no_search"] == pytest.approx(summary.behaviour["all"].intervals["no_search"])
 
 
 def test_the_command_names_the_episodes_that_show_it(evaluation: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:

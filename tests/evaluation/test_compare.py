@@ -79,6 +79,9 @@ def test_cost_in_usd_stands_beside_quality_where_the_run_has_prices(
     first, priced = compared(capsys, str(runs / "a"), str(tmp_path / "priced"))["runs"]
     assert first["usd"] is None
     assert priced["usd"] == pytest.approx((priced["input_tokens"] + 3 * priced["output_tokens"]) / 1e6)
+    low, high = priced["intervals"]["usd"]
+    assert low <= priced["usd"] + 1e-12 and priced["usd"] <= high + 1e-12
+    assert {"searches", "input_tokens", "output_tokens"} <= priced["intervals"].keys() > first["intervals"].keys()
 
 
 def test_runs_over_other_questions_are_refused_with_what_is_missing_where(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from searchparty.evaluation.intervals import MACRO_LARGE, Interval, bootstrap_means, pools, wilson_interval
+from searchparty.evaluation.intervals import MACRO_LARGE, Interval, _resampled_means, bootstrap_means, pools, wilson_interval
 
 
 def values(*numbers: float) -> NDArray[np.float64]:
@@ -96,20 +96,52 @@ def test_each_mean_over_datasets_has_the_interval_of_its_own_weights() -> None:
     assert intervals[MACRO_LARGE].high - intervals[MACRO_LARGE].low < intervals["macro"].high - intervals["macro"].low
 
 
-def test_more_values_than_are_counted_exactly_give_the_interval_of_single_draws() -> None:
+def test_values_of_which_some_are_drawn_one_by_one_give_the_interval_of_drawing_all() -> None:
     random = np.random.default_rng(2)
-    many = random.beta(0.4, 0.6, 3000)
+    many = np.concatenate([random.beta(0.4, 0.6, 1500), np.repeat([0.0, 1.0, 0.5], [800, 500, 200])])
     means = np.array([many[random.integers(3000, size=3000)].mean() for _ in range(10_000)])
     found = bootstrap_means({"nq": many}).datasets["nq"]
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.0008)
 
 
-@pytest.mark.parametrize("different", [5, 101, 20_000])
-def test_ten_thousand_resamples_of_fifty_thousand_questions_take_about_a_second(different: int) -> None:
+@given(st.integers(65, 400), st.integers(0, 3000), st.integers(0, 5))
+def test_single_and_counted_draws_together_keep_the_mean_and_its_variance(single: int, shared: int, seed: int) -> None:
+    """To within six standard errors of what 2,000 resamples can show."""
+    random = np.random.default_rng(seed)
+    values_Q = np.concatenate([random.random(single), np.full(shared, 0.25)])
+    means = _resampled_means("nq", values_Q, 2000, random)
+    variance = values_Q.var() / len(values_Q)
+    assert abs(means.mean() - values_Q.mean()) < 6 * np.sqrt(variance / 2000)
+    assert abs(means.var() / variance - 1) < 6 * np.sqrt(2 / 2000)
+
+
+WHOLE_SETS = {
+    "nq": 3610,
+    "triviaqa": 11313,
+    "popqa": 14267,
+    "hotpotqa": 7405,
+    "2wiki": 12576,
+    "musique": 2417,
+    "bamboogle": 125,
+}
+
+
+def partly_right(random: np.random.Generator, size: int, attempts: int = 4) -> NDArray[np.float64]:
+    """F1 of answers of a few words, the mean over the attempts at each question [questions]."""
+    right = random.random((size, attempts)) < random.beta(0.4, 0.6, size)[:, None]
+    golden = np.minimum(random.geometric(0.45, (size, 1)), 8)
+    said = np.minimum(random.geometric(0.35, (size, attempts)), 20)
+    both = random.binomial(np.minimum(golden, said), 0.2)
+    means: NDArray[np.float64] = np.where(right, 1.0, 2 * both / (golden + said)).mean(axis=1)
+    return means
+
+
+@pytest.mark.parametrize("score", ["exact match", "f1"])
+def test_ten_thousand_resamples_of_fifty_thousand_questions_take_about_a_second(score: str) -> None:
     random = np.random.default_rng(0)
-    sets = {
-        str(size): random.integers(different, size=size) / different for size in (3610, 11313, 14267, 7405, 12576, 2417, 125)
-    }
+    sets = {name: partly_right(random, size) for name, size in WHOLE_SETS.items()}
+    if score == "exact match":
+        sets = {name: np.round(4 * values_Q) / 4 for name, values_Q in sets.items()}
     began = time.process_time()
     bootstrap_means(sets)
     assert time.process_time() - began < 2

@@ -12,14 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from playing import good_lines, play_lines
 from searchparty.cli.main import main
 from searchparty.config.recipe import EvalRecipe
+from searchparty.episodes.types import StopReason
 from searchparty.errors import UserError
 from searchparty.evaluation.protocols.choosing import chosen_questions
 from searchparty.evaluation.protocols.following import describe_protocol, follow_protocol
 from searchparty.evaluation.protocols.types import SHIPPED, Protocol, load_protocol
 from searchparty.evaluation.scorers import scorer_named
+from searchparty.questions import read_questions, write_questions
 from searchparty.questions.types import Question
+from searchparty.teams.chained import Chained
 from searchparty.teams.registry import find_team
 
 SMALL = """
@@ -87,6 +91,14 @@ def test_a_budget_that_no_team_would_keep_is_refused(protocol_file: Path, budget
 def test_shipped_protocols_ask_as_many_questions_as_the_papers(name: str, sets: int, questions: int) -> None:
     datasets = load_protocol(name).datasets
     assert (len(datasets), sum(one.questions or 0 for one in datasets.values())) == (sets, questions)
+
+
+def test_the_chained_team_has_the_four_searches_of_search_r1_and_an_answer() -> None:
+    team = Chained(**load_protocol("search-r1").budgets["chained"])
+    lines = good_lines(searcher=["<search>x</search>"] * 4 + ["<report>Paris</report>"])
+    episode = play_lines(team, lines)
+    assert (len(episode.retrievals), episode.stop_reason) == (4, StopReason.ANSWERED)
+    assert play_lines(team, good_lines(searcher=["<search>x</search>"] * 5)).stop_reason is not StopReason.ANSWERED
 
 
 def test_questions_are_chosen_by_split_and_number_or_by_either_kind_of_id(small: Protocol) -> None:
@@ -199,7 +211,7 @@ def test_every_result_names_its_protocol_questions_versions_and_decoding(
 
 def test_another_retriever_is_a_departure_and_none_at_all_is_not() -> None:
     def departures(retriever: str | None, searches: bool = True) -> list[str]:
-        described = describe_protocol("search-r1", retriever, searches=searches)
+        described = describe_protocol("search-r1", retriever, [], searches=searches)
         assert described is not None
         found: list[str] = described["departures"]
         return found
@@ -209,6 +221,28 @@ def test_another_retriever_is_a_departure_and_none_at_all_is_not() -> None:
     letters_of_a_hash = "bm25(b=0.75)@01e5b2"
     assert departures(letters_of_a_hash) == [f"retriever: the protocol has e5, the run {letters_of_a_hash}"]
     assert departures(None) == ["retriever: the protocol has e5, the run one without a name"]
+
+
+def test_questions_that_do_not_say_their_split_are_a_departure_with_the_way_out(
+    small: Protocol, protocol_file: Path, tmp_path: Path
+) -> None:
+    unsaid = [replace(one, split=None) if one.id in ("q1", "q2") else one for one in pool()]
+    described = describe_protocol(str(protocol_file), "e5", unsaid, searches=True)
+    assert described is not None
+    (departure,) = described["departures"]
+    assert departure.startswith("split: the protocol asks test of nq, and 2 of the questions asked do not say their split")
+    file = tmp_path / "unsaid.jsonl"
+    write_questions(file, [one for one in unsaid if one.split is None])
+    assert main(["questions", "convert", str(file), "-o", str(tmp_path / "said.jsonl"), "--split", "test"]) == 0
+    said = describe_protocol(str(protocol_file), "e5", read_questions(tmp_path / "said.jsonl"), searches=True)
+    assert said is not None and said["departures"] == []
+
+
+def test_a_question_is_not_moved_to_another_split(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_questions(tmp_path / "q.jsonl", pool())
+    assert main(["questions", "convert", str(tmp_path / "q.jsonl"), "-o", str(tmp_path / "o.jsonl"), "--split", "test"]) == 2
+    assert "1 question of another split than test, such as nq/x of train" in capsys.readouterr().err
+    assert not (tmp_path / "o.jsonl").exists()
 
 
 def test_results_of_two_protocols_are_not_compared_and_the_difference_is_printed(
@@ -232,3 +266,12 @@ def test_a_run_is_not_resumed_under_a_protocol_that_changed(
     protocol_file.write_text(SMALL.replace("metric: exact_match", "metric: f1"))
     assert evaluated(protocol_file, tmp_path / "run", "--resume") == 2
     assert "protocol.sha256 changed" in capsys.readouterr().err
+
+
+def test_a_run_is_resumed_although_its_departures_are_worded_otherwise_now(protocol_file: Path, tmp_path: Path) -> None:
+    assert evaluated(protocol_file, tmp_path / "run") == 0
+    file = tmp_path / "run/environment.json"
+    environment = json.loads(file.read_text())
+    environment["protocol"]["departures"] = ["retriever: the run has one without a name"]
+    file.write_text(json.dumps(environment))
+    assert evaluated(protocol_file, tmp_path / "run", "--resume") == 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from searchparty.cli.main import main
 from searchparty.config.recipe import EvalRecipe
 from searchparty.episodes.store import EpisodeWriter, read_episodes
 from searchparty.episodes.types import Episode, StopReason
@@ -164,6 +165,26 @@ def test_an_unfinished_run_is_not_scored(place: Path) -> None:
     directory.episodes_file.write_bytes(directory.episodes_file.read_bytes().splitlines(keepends=True)[0])
     with pytest.raises(UserError, match="2 of 3 episodes are missing"):
         score_run(directory, directory.read_recipe(), scorer_named("squad"))
+
+
+def test_an_unfinished_run_is_scored_on_request_and_what_it_lacks_counts_as_wrong_and_is_shown_apart(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = run(recipe_for(place), place / "whole")
+    run(recipe_for(place), place / "cut")
+    directory = RunDirectory(place / "cut")
+    first, *_ = directory.episodes_file.read_bytes().splitlines(keepends=True)
+    directory.episodes_file.write_bytes(first)
+    assert main(["score", str(place / "cut")]) == 2
+    assert f"searchparty score {place / 'cut'} --unfinished" in capsys.readouterr().err
+    assert main(["score", str(place / "cut"), "--unfinished"]) == 0
+    assert "not played: 2 episodes of an unfinished run" in capsys.readouterr().out
+    assert main(["compare", str(place / "whole"), str(place / "cut"), "--json"]) == 0
+    complete, cut = json.loads(capsys.readouterr().out)["runs"]
+    assert (complete["failed"], cut["failed"]) == (0, 2)
+    assert cut["means"]["macro"]["value"] <= complete["means"]["macro"]["value"] == whole.quality["macro"].exact_match.value
+    resumed = run(recipe_for(place), place / "cut", resume=True)
+    assert resumed.quality == whole.quality
 
 
 def test_scoring_again_with_another_scorer_changes_scores_and_no_episode(place: Path) -> None:

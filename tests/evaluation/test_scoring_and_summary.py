@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from playing import PARIS, FixedRetriever, good_lines, play_lines
 from searchparty.episodes.types import SpanKind
 from searchparty.errors import UserError
+from searchparty.evaluation.intervals import MICRO, bootstrap_means
 from searchparty.evaluation.scorers import scorer_named
 from searchparty.evaluation.scoring import ScoredEpisode, score_episode
 from searchparty.evaluation.summary import summarise
@@ -60,7 +64,8 @@ def test_token_counts_of_a_text_only_model_are_unknown_and_not_zero() -> None:
     result = score_episode(episode, ("Paris",), SQUAD)
     assert result.roles["answerer"].output_tokens is None
     summary = summarise([result], team="t", model="m", scorer="squad", samples=1)
-    assert summary.behaviour["all"].output_tokens is None
+    whole = summary.behaviour["all"]
+    assert whole.output_tokens is None and "output_tokens" not in whole.intervals and "searches" in whole.intervals
 
 
 def test_empty_searches_are_told_from_searches() -> None:
@@ -80,6 +85,32 @@ def test_rates_over_two_samples_by_hand() -> None:
     assert (pop.exact_match.value, macro.exact_match.value, macro.pass_at_k.value) == (0.0, 0.375, 0.5)
     assert list(summary.quality) == ["nq", "pop", "macro", "micro"]
     assert summary.behaviour["all"].episodes == 6
+
+
+def test_fewer_attempts_than_were_made_are_told_without_bias() -> None:
+    """One of four attempts right: two of the four hold it in half of their choices."""
+    episodes = [scored(RIGHT if sample == 0 else WRONG, "nq", key, sample) for key in ("a", "b") for sample in range(4)]
+    quality = summarise(episodes, team="t", model="m", scorer="squad", samples=4).quality["macro"]
+    assert {k: one.value for k, one in quality.pass_at.items()} == {"2": 0.5}
+    assert (quality.exact_match.value, quality.pass_at_k.value) == (0.25, 1.0)
+
+
+def test_every_mean_of_behaviour_has_the_interval_of_drawing_questions_again() -> None:
+    episodes = [
+        replace(scored(RIGHT, dataset, f"{dataset}/{key}", sample), searches=searches + sample, steps=3)
+        for dataset, all_searches in (("nq", (0, 1, 5)), ("world", (2, 2)))
+        for key, searches in enumerate(all_searches)
+        for sample in range(2)
+    ]
+    behaviour = summarise(episodes, team="t", model="m", scorer="squad", samples=2).behaviour
+    by_question = {"nq": np.array([0.5, 1.5, 5.5]), "world": np.array([2.5, 2.5])}
+    expected = bootstrap_means(by_question)
+    nq, micro = expected.datasets["nq"], expected.pools[MICRO]
+    assert behaviour["nq"].intervals["searches"] == (nq.low, nq.high)
+    assert behaviour["all"].searches == pytest.approx(2.5) and behaviour["all"].intervals["searches"] == (micro.low, micro.high)
+    assert behaviour["all"].intervals["steps"] == (3.0, 3.0)
+    low, high = behaviour["all"].intervals["answered"]
+    assert low < high == behaviour["all"].answered == 1.0
 
 
 def test_a_rate_of_nought_or_one_still_has_an_interval_with_width() -> None:

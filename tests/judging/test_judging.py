@@ -20,7 +20,7 @@ from searchparty.evaluation.scorers import SCORERS
 from searchparty.judging.agreement import Agreement, agreement_of
 from searchparty.judging.canaries import ORDER, make_canaries
 from searchparty.judging.judge import VERSION, AnswerJudge, answer_prompt, read_verdict
-from searchparty.judging.run import Judgement, judge_run, read_judgement
+from searchparty.judging.run import Judgement, judge_case, read_case, read_judgement
 from searchparty.models.types import GenerateRequest
 from searchparty.questions.types import Question
 from searchparty.reporting.systems import gather
@@ -45,7 +45,8 @@ def sensible(request: GenerateRequest) -> str:
 
 
 def judged(path: Path, script: Script, canaries: int = 3, **model: bool) -> Judgement:
-    return asyncio.run(judge_run(path, AnswerJudge(scripted_model(script, **model), answer_prompt()), canaries=canaries))
+    case = read_case(path, canaries=canaries)
+    return asyncio.run(judge_case(case, AnswerJudge(scripted_model(script, **model), answer_prompt())))
 
 
 def test_a_sensible_judge_finds_what_exact_match_misses_and_both_are_counted(evaluation: Path) -> None:
@@ -123,7 +124,11 @@ def test_a_judge_that_fails_or_rambles_is_listed_and_counts_as_wrong(evaluation:
         (f"<think>maybe {RIGHT}</think>{WRONG}", False),
         (f"{RIGHT}{WRONG}", None),
         (f"{RIGHT}{RIGHT}", None),
-        ("right", None),
+        ("right", True),
+        (" Wrong.\n", False),
+        ("<think>it is right</think>", None),
+        ("It is right", None),
+        ("right or wrong", None),
         ("<verdict>maybe</verdict>", None),
     ],
 )
@@ -207,3 +212,8 @@ def test_the_command_prints_the_column_and_fails_if_it_is_not_to_be_believed(
     captured = capsys.readouterr()
     assert json.loads(captured.out)["right"] == 0.0
     assert "do not believe this column" in captured.err and "no usable verdict" in captured.err
+
+
+def test_a_fault_of_the_run_is_named_before_a_model_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["judge", str(tmp_path), "--model", str(tmp_path / "no model here")]) == 2
+    assert "no run here" in capsys.readouterr().err

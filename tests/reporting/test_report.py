@@ -20,10 +20,12 @@ from reporting_factories import QUESTIONS, write_evaluation, write_finished_trai
 from searchparty.cli.main import main
 from searchparty.errors import UserError
 from searchparty.evaluation.run_directory import RunDirectory
+from searchparty.questions import write_questions
 from searchparty.reporting.document import Document, Number, Section, Table
 from searchparty.reporting.html import as_html
 from searchparty.reporting.model_card import make_model_card
 from searchparty.reporting.plain_formats import as_csv, as_latex, as_markdown
+from searchparty.reporting.result_tables import Results
 from searchparty.reporting.systems import gather
 from searchparty.reporting.writing import make_report
 
@@ -129,6 +131,20 @@ def test_no_text_adds_a_cell_or_a_line_to_a_table(text: str) -> None:
     assert all(line.replace("\\&", "").count("&") == 1 for line in body if line.endswith(r" \\"))
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1. first", r"1\. first"), ("12) then", r"12\) then"), ("- item", r"\- item"), ("+", r"\+"), ("---", r"\---"),
+        ("==", r"\=="), ("# head", r"\# head"), ("-5.0 points", "-5.0 points"), ("1.5 points", "1.5 points"),
+        ("2018", "2018"), ("+5.0", "+5.0"),
+    ],
+)  # fmt: skip
+def test_a_text_at_the_beginning_of_a_line_is_no_item_heading_or_rule(text: str, shown: str) -> None:
+    lines = as_markdown(plain(text)).splitlines()
+    assert f"- {shown}" in lines and shown in lines
+    assert any(line.startswith(f"| {text} |".replace("#", r"\#")) for line in lines)
+
+
 def test_numbers_are_shown_with_their_interval_and_given_as_data_as_they_are() -> None:
     assert Number(0.4125, 1, 100, 0.37, 0.451).text == "41.2 [37.0, 45.1]"
     assert Number(0.05, 1, 100, -0.01, 0.11, signed=True).text == "+5.0 [-1.0, +11.0]"
@@ -162,7 +178,7 @@ def test_a_training_run_brings_its_evaluations_its_changes_and_a_model_card(
 def test_a_card_says_what_a_distilled_searcher_learns_from_and_that_it_earns_nothing(tmp_path: Path) -> None:
     run = write_finished_training(tmp_path / "opd", "hierarchical", "multiagent-opd", "tiny")
     found = gather([run])
-    card = as_markdown(make_model_card(found.trainings[0], found.systems)).replace("\\", "")
+    card = as_markdown(make_model_card(found.trainings[0], found.systems, Results())).replace("\\", "")
     assert "| student | searcher | distillation, coefficient 0.01 | – |" in card
     assert (
         "| student | leader | group-relative | team_result 0.9, assignment 0.1, teacher_kl 0.001, invalid_format -1 |" in card
@@ -185,8 +201,17 @@ def test_systems_of_other_questions_stand_side_by_side_and_are_not_compared(tmp_
     second = write_evaluation(tmp_path / "two", right=1, questions=QUESTIONS[:2])
     document = make_report(gather([first, second]), plots=False)
     assert not [table for table in document.tables if table.name == "differences"]
-    assert "not compared" in document.sections[0].sentences[0]
-    assert any("differ in questions" in line for line in document.sections[-1].sentences)
+    differ, compared, *_ = document.sections[0].sentences
+    assert differ.startswith("The systems differ in questions: ") and "not compared" in compared
+
+
+def test_a_retriever_that_differs_is_named_once_and_its_values_once(evaluations: list[Path]) -> None:
+    for run, retriever in zip(evaluations, ("bm25", "e5"), strict=True):
+        file = RunDirectory(run).environment_file
+        file.write_text(json.dumps({**json.loads(file.read_text()), "retriever": retriever}))
+    shown = as_markdown(make_report(gather(evaluations), plots=False))
+    assert shown.count("differ in retriever") == shown.count("| retriever | first | bm25 |") == 1
+    assert shown.count("retriever |") == 2
 
 
 def test_the_protocol_and_what_departed_from_it_are_named(evaluations: list[Path]) -> None:
@@ -261,3 +286,45 @@ def test_deviations_of_a_file_are_printed(evaluations: list[Path], tmp_path: Pat
     assert main(["report", str(evaluations[0]), "--deviations", str(tmp_path / "deviations.txt")]) == 0
     text = (evaluations[0].with_name("first-report") / "report.md").read_text()
     assert "- Half of the training questions." in text and "- Another retriever." in text
+
+
+def test_every_report_says_which_questions_were_trained_on_or_that_it_does_not_know(
+    evaluations: list[Path], training: Path
+) -> None:
+    alone = as_markdown(make_report(gather(evaluations), plots=False))
+    assert "## Overlap of training and evaluation\n\n- Not known: no training run is part of this report." in alone
+    document = make_report(gather([training, *evaluations]), plots=False)
+    (table,) = [table for table in document.tables if table.name == "overlap"]
+    (row,) = table.rows
+    assert row[:2] == [f"{training}: student", "the student, first, second"]
+    assert [cell.text for cell in row[2:] if isinstance(cell, Number)] == ["4", "4", "4", "0", "0"]
+
+
+def test_questions_that_models_were_trained_on_elsewhere_are_compared_too(evaluations: list[Path], tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.jsonl"
+    write_questions(
+        elsewhere, [replace(QUESTIONS[0], id="of another set", dataset="elsewhere"), replace(QUESTIONS[1], text="Who?")]
+    )
+    assert main(["report", str(evaluations[0]), "--trained-on", str(elsewhere), "-o", str(tmp_path / "r")]) == 0
+    (row,) = csv.DictReader((tmp_path / "r" / "tables" / "overlap.csv").open())
+    assert (row["training"], row["evaluations"], row["questions trained on"], row["same text"]) == (
+        str(elsewhere),
+        "first",
+        "2.0",
+        "4.0",
+    )
+    assert main(["report", str(evaluations[0]), "--trained-on", str(tmp_path / "gone"), "-o", str(tmp_path / "r")]) == 2
+
+
+def test_a_report_whose_training_questions_are_gone_says_so(training: Path, tmp_path: Path) -> None:
+    (tmp_path / "train-questions.jsonl").unlink()
+    document = make_report(gather([training]), plots=False)
+    (section,) = [section for section in document.sections if section.title.startswith("Overlap")]
+    assert section.sentences[0].startswith(f"Not known for {training}: student: ")
+
+
+def test_what_a_model_card_shares_with_its_report_is_computed_once(training: Path) -> None:
+    found, results = gather([training]), Results()
+    document = make_report(found, plots=False, results=results)
+    card = make_model_card(found.trainings[0], found.systems, results)
+    assert any(section is shared for section in card.sections for shared in document.sections)

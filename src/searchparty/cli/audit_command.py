@@ -38,8 +38,9 @@ def audit_and_print(path: Path, stage: str | None = None, step: int | None = Non
     """Audit a run or the runs of its seeds, print what was proved, and say whether everything was. See `audit_run`."""
     from searchparty.cli.console import make_console
     from searchparty.training.audit import audit_run
+    from searchparty.training.run_directory import seed_runs
 
-    for one in _runs(path):
+    for one in seed_runs(path) or [path]:
         report = audit_run(one, stage=stage, step=step, tolerance=tolerance)
         if report.violation is not None:
             print(f"searchparty: audit: {one}: {report.violation}", file=sys.stderr)
@@ -52,13 +53,6 @@ def audit_and_print(path: Path, stage: str | None = None, step: int | None = Non
         if any(audited.proved.steps for audited in report.stages):
             console.print(_summary(report))
     return True
-
-
-def _runs(path: Path) -> list[Path]:
-    """The run itself, or the runs of several seeds in its place."""
-    if (path / "stages").is_dir():
-        return [path]
-    return sorted(one for one in path.glob("seed-*") if (one / "stages").is_dir()) or [path]
 
 
 def audit_table(report: AuditReport) -> Table:

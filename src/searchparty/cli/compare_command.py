@@ -106,14 +106,21 @@ def _costs(rows: list[Comparison]) -> Table:
 
     from searchparty.evaluation.table import LOOK
 
-    table = Table(title="cost per episode", **LOOK)
+    table = Table(title="cost per episode, [95 % interval]", **LOOK)
     for name in ("run", "searches", "tokens in", "tokens out", "USD", "failed episodes"):
         table.add_column(name, justify="left" if name == "run" else "right")
     for row in rows:
-        tokens = ("–" if count is None else f"{count:.0f}" for count in (row.input_tokens, row.output_tokens))
-        usd = "–" if row.usd is None else f"{row.usd:.6f}"
-        table.add_row(row.name, f"{row.searches:.2f}", *tokens, usd, str(row.failed))
+        means = (("searches", 2), ("input_tokens", 0), ("output_tokens", 0), ("usd", 6))
+        table.add_row(row.name, *(_mean(row, name, digits) for name, digits in means), str(row.failed))
     return table
+
+
+def _mean(row: Comparison, name: str, digits: int) -> str:
+    value: float | None = getattr(row, name)
+    if value is None:
+        return "–"
+    ends = ", ".join(f"{end:,.{digits}f}" for end in row.intervals.get(name, ()))
+    return f"{value:,.{digits}f}" + (f"\n[{ends}]" if ends else "")
 
 
 def _p(value: float) -> str:

@@ -28,16 +28,17 @@ def run(options: argparse.Namespace) -> int:
     from searchparty.cli.interruption import run_until_interrupted
     from searchparty.episodes.printable import printable
     from searchparty.judging.judge import AnswerJudge, answer_prompt
-    from searchparty.judging.run import judge_run
+    from searchparty.judging.run import judge_case, read_case
     from searchparty.models.loading import load_model
 
     prompt = answer_prompt(options.prompt)
+    case = read_case(options.run_directory, canaries=options.canaries)
 
     async def work() -> Judgement:
         model = load_model(options.model)
         try:
             judge = AnswerJudge(model, prompt, max_tokens=options.max_tokens)
-            return await judge_run(options.run_directory, judge, canaries=options.canaries)
+            return await judge_case(case, judge)
         finally:
             await model.engine.close()
 
@@ -68,6 +69,6 @@ def _lines(found: Judgement) -> list[str]:
         f"exact match, the score {100 * found.exact_match:.1f} %",
         f"they agree on          {100 * both.share:.1f} % of {both.episodes} episodes, kappa {kappa}; right for both "
         f"{both.both_right}, for the judge alone {both.only_judge}, by exact match alone {both.only_exact_match}",
-        f"canaries called right  {canaries or 'none asked'}; all must be 0",
+        f"canaries not called wrong: {canaries or 'none asked'}; all must be 0",
         *(f"for the judge alone    {line}" for line in found.only_judge),
     ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from searchparty.questions.reading import Loaded
     from searchparty.questions.types import Question
 
+SPLITS = ("train", "dev", "test")
 SHOWN_GROUPS = 10
 """Shared texts that `overlap` prints; `--json` has them all."""
 SHOWN_ANSWERS = 5
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     convert.add_argument("input", type=Path, metavar="IN", help="the file, plain or gzip-compressed")
     convert.add_argument("-o", "--output", type=Path, metavar="OUT.jsonl", required=True, help="the file to write")
     _add_reading_options(convert)
+    convert.add_argument("--split", choices=SPLITS, help="the split of questions that do not say theirs")
     convert.add_argument(
         "--without", type=Path, metavar="FILE", help="leave out what this file asks too, by text or official id"
     )
@@ -69,7 +71,7 @@ def _convert(args: argparse.Namespace) -> int:
     from searchparty.questions import load_questions, write_questions
 
     loaded = load_questions(args.input, args.format, args.dataset, args.limit)
-    questions = loaded.questions
+    questions = loaded.questions if args.split is None else _of_split(args.split, loaded.questions, args.input)
     if args.without is not None:
         from searchparty.questions.overlap import shared_with
 
@@ -87,6 +89,17 @@ def _convert(args: argparse.Namespace) -> int:
         f"{without} without golden answers, {_count(len(loaded.skipped), 'record')} skipped"
     )
     return 0
+
+
+def _of_split(split: str, questions: list[Question], source: Path) -> list[Question]:
+    """The questions with this split where they do not say theirs. Raises UserError if one says another."""
+    others = [question for question in questions if question.split not in (None, split)]
+    if others:
+        raise UserError(
+            f"{source}: {_count(len(others), 'question')} of another split than {split}, such as {others[0].key} of "
+            f"{others[0].split}; leave out --split, or convert a file of one split"
+        )
+    return [dataclasses.replace(question, split=split) for question in questions]
 
 
 def _report_skipped(loaded: Loaded) -> None:

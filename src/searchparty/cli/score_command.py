@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run_directory", type=Path, metavar="RUN")
     parser.add_argument("--scorer", help="squad, hotpotqa, 2wiki, musique or triviaqa (default: the run's own)")
+    parser.add_argument("--unfinished", action="store_true", help="count the episodes that an unfinished run lacks as wrong")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     directory = RunDirectory(options.run_directory)
     recipe = directory.read_recipe()
     before = scores_before(directory.scores_file)
-    summary = score_run(directory, recipe, scorer_named(options.scorer or recipe.scorer))
+    summary = score_run(directory, recipe, scorer_named(options.scorer or recipe.scorer), unfinished=options.unfinished)
     changed, moved = changes(before, directory.scores_file)
     if options.json:
         written = orjson.loads(directory.summary_file.read_bytes())

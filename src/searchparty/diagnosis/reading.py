@@ -20,8 +20,10 @@ from searchparty.questions import load_questions
 from searchparty.questions.types import Question
 from searchparty.training.recipe import RLStage
 from searchparty.training.records import StepFiles, read_facts, recorded_steps
-from searchparty.training.run_directory import MetricsLog, StageDirectory, TrainDirectory
+from searchparty.training.run_directory import MetricsLog, StageDirectory, TrainDirectory, seed_runs
 
+RESAMPLES = 10_000
+"""Of an evaluation: as many as its summary has, so that the same number has the same interval."""
 LATE_SHARE = 0.1
 """The last recorded steps that are taken together to say how a stage ended."""
 
@@ -82,9 +84,9 @@ def diagnose_run(path: Path, *, false_alarms: float = FALSE_ALARMS) -> Evaluatio
     """
     if TrainDirectory(path).is_run:
         return diagnose_training(path, false_alarms=false_alarms)
-    seeds = [child.name for child in sorted(path.glob("seed-*")) if TrainDirectory(child).is_run]
-    if seeds:
-        raise UserError(f"{path}: holds the runs of several seeds; diagnose one of them: {', '.join(seeds)}")
+    if seeds := seed_runs(path):
+        names = ", ".join(one.name for one in seeds)
+        raise UserError(f"{path}: holds the runs of several seeds; diagnose one of them: {names}")
     return diagnose_evaluation(path)
 
 
@@ -106,9 +108,10 @@ def diagnose_evaluation(path: Path) -> EvaluationDiagnosis:
     by_dataset: dict[str, list[EpisodeFacts]] = {}
     for one in facts:
         by_dataset.setdefault(one.dataset, []).append(one)
-    datasets = {name: diagnose(own) for name, own in sorted(by_dataset.items())} if len(by_dataset) > 1 else {}
+    names = sorted(by_dataset) if len(by_dataset) > 1 else []
+    datasets = {name: diagnose(by_dataset[name], resamples=RESAMPLES) for name in names}
     judged = any(question.golden_answers for question in questions.values())
-    return EvaluationDiagnosis(str(path), diagnose(facts), datasets, judged)
+    return EvaluationDiagnosis(str(path), diagnose(facts, resamples=RESAMPLES), datasets, judged)
 
 
 def diagnose_training(path: Path, *, false_alarms: float = FALSE_ALARMS) -> TrainingDiagnosis:

@@ -6,14 +6,12 @@ Means and shares are over all episodes of the set, whatever their ending (contra
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.facts import EpisodeFacts, RoleFacts
-from searchparty.evaluation.intervals import Interval, bootstrap_means, wilson_interval
+from searchparty.diagnosis.share_intervals import OfEpisode, interval_of_losses, interval_of_share
 
 EXAMPLES = 5
 """Episodes named for each interface."""
@@ -120,9 +118,11 @@ class Diagnosis:
     """Plans of a planner, and `broken: RULE` for those that could not be carried out; empty for other teams, as the next."""
     executor_problems: dict[str, dict[str, int]]
     """Executor to the kinds of problems for which it gave nothing usable."""
+    intervals: dict[str, tuple[float, float]]
+    """95 %, of `right`, `no_search` and the shares of `evidence`, by these names, by drawing questions again."""
 
 
-def diagnose(facts: Sequence[EpisodeFacts]) -> Diagnosis:
+def diagnose(facts: Sequence[EpisodeFacts], *, resamples: int = RESAMPLES) -> Diagnosis:
     """Sum up. Raises ValueError without episodes."""
     if not facts:
         raise ValueError("no episode")
@@ -130,6 +130,7 @@ def diagnose(facts: Sequence[EpisodeFacts]) -> Diagnosis:
     for one in facts:
         by_question.setdefault(one.question_key, []).append(one)
     searches = sum(one.searches for one in facts)
+    evidence = _evidence([one for one in facts if one.journey.golden])
     written = sum(one.reports or 0 for one in facts)
     return Diagnosis(
         episodes=len(facts),
@@ -145,43 +146,29 @@ def diagnose(facts: Sequence[EpisodeFacts]) -> Diagnosis:
         reports_used=sum(one.reports_selected or 0 for one in facts) / written if written else None,
         distinct_answers=_distinct(by_question.values()),
         stop_reasons=dict(Counter(one.stop_reason for one in facts).most_common()),
-        losses=_losses(facts),
-        evidence=_evidence([one for one in facts if one.journey.golden]),
+        losses=_losses(facts, resamples),
+        evidence=evidence,
         episode_groups=_groups([[one.exact_match == 1 for one in group] for group in by_question.values()]),
         candidate_groups=_groups([[place < one.candidates_right for place in range(one.candidates)] for one in facts]),
         roles={role: _role(role, facts) for role in dict.fromkeys(role for one in facts for role in one.roles)},
         workflows=dict(Counter(workflow for one in facts for workflow in one.workflows).most_common()),
         executor_problems=_executor_problems(facts),
+        intervals=_intervals(facts, evidence, resamples),
     )
 
 
-def _losses(facts: Sequence[EpisodeFacts]) -> list[Loss]:
+def _losses(facts: Sequence[EpisodeFacts], resamples: int) -> list[Loss]:
     where: dict[Interface, list[EpisodeFacts]] = {}
     for one in facts:
         if one.lost_at is not None:
             where.setdefault(one.lost_at, []).append(one)
     losses = []
     for interface, lost in sorted(where.items(), key=lambda item: (-len(item[1]), list(Interface).index(item[0]))):
-        interval = _interval(interface, facts)
+        interval = interval_of_losses(facts, interface, resamples)
         one_each = {one.question_key: one for one in reversed(lost)}
         names = [one.name for one in list(one_each.values())[::-1][:EXAMPLES]]
         losses.append(Loss(interface, len(lost), len(lost) / len(facts), interval.low, interval.high, names))
     return losses
-
-
-def _interval(interface: Interface, facts: Sequence[EpisodeFacts]) -> Interval:
-    by_question: dict[str, list[bool]] = {}
-    for one in facts:
-        by_question.setdefault(one.question_key, []).append(one.lost_at is interface)
-    lost_Q = np.array([sum(lost) for lost in by_question.values()])
-    episodes_Q = np.array([len(lost) for lost in by_question.values()])
-    shares_Q = lost_Q / episodes_Q
-    if len(by_question) == len(facts) or len(set(shares_Q)) == 1:
-        return wilson_interval(round(float(shares_Q.sum())), len(shares_Q))
-    # The share is over episodes: a ratio of means over questions, whose spread is that of these values (linearised).
-    share = lost_Q.sum() / episodes_Q.sum()
-    drawn = bootstrap_means({"": share + (lost_Q - share * episodes_Q) / episodes_Q.mean()}, resamples=RESAMPLES).datasets[""]
-    return Interval(max(0.0, drawn.low), min(1.0, drawn.high))
 
 
 def _evidence(facts: Sequence[EpisodeFacts]) -> Evidence | None:
@@ -190,7 +177,7 @@ def _evidence(facts: Sequence[EpisodeFacts]) -> Evidence | None:
     passages = sum(one.journey.golden for one in facts)
     has_reports = any(one.journey.golden_reported is not None for one in facts)
 
-    def share(of: Callable[[EpisodeFacts], int | None]) -> float:
+    def share(of: OfEpisode) -> float:
         return sum(of(one) or 0 for one in facts) / passages
 
     return Evidence(
@@ -201,6 +188,23 @@ def _evidence(facts: Sequence[EpisodeFacts]) -> Evidence | None:
         selected=share(lambda one: one.journey.golden_selected) if has_reports else None,
         answered=_mean(one.exact_match == 1 for one in facts),
     )
+
+
+def _intervals(facts: Sequence[EpisodeFacts], evidence: Evidence | None, resamples: int) -> dict[str, tuple[float, float]]:
+    shares: dict[str, tuple[Sequence[EpisodeFacts], OfEpisode, OfEpisode]] = {
+        "right": (facts, lambda one: one.exact_match == 1, lambda _: 1),
+        "no_search": (facts, lambda one: one.searches == 0, lambda _: 1),
+    }
+    if evidence is not None:
+        known = [one for one in facts if one.journey.golden]
+        golden: OfEpisode = lambda one: one.journey.golden  # noqa: E731
+        shares["found"] = known, lambda one: one.journey.golden_found, golden
+        if evidence.reported is not None:
+            shares["reported"] = known, lambda one: one.journey.golden_reported, golden
+            shares["selected"] = known, lambda one: one.journey.golden_selected, golden
+        shares["answered"] = known, lambda one: one.exact_match == 1, lambda _: 1
+    found = {name: interval_of_share(some, hits, resamples, trials) for name, (some, hits, trials) in shares.items()}
+    return {name: (one.low, one.high) for name, one in found.items()}
 
 
 def _groups(groups: Iterable[Sequence[bool]]) -> Groups:

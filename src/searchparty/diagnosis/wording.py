@@ -26,7 +26,8 @@ MEANINGS = {
 def in_words(diagnosis: Diagnosis) -> list[str]:
     """The main findings, one sentence a line."""
     lines = [
-        f"{_counted(diagnosis.episodes)}, {diagnosis.questions} different questions, {_percent(diagnosis.right)} right.",
+        f"{_counted(diagnosis.episodes)}, {diagnosis.questions} different questions, "
+        f"{_sure(diagnosis, 'right', diagnosis.right)} right.",
         *map(_loss, diagnosis.losses),
     ]
     if diagnosis.losses:
@@ -84,15 +85,17 @@ def _way(diagnosis: Diagnosis) -> list[str]:
     way = diagnosis.evidence
     if way is None:
         return ["No question names its passages, so evidence was followed by golden answers alone."]
-    stages = [("found", way.found), ("in a report", way.reported), ("in a selected report", way.selected)]
-    shown = [f"{name} {_percent(share)}" for name, share in stages if share is not None]
-    return [f"Golden passages: {', '.join(shown)}; right answers {_percent(way.answered)}."]
+    stages = {"found": "found", "reported": "in a report", "selected": "in a selected report"}
+    shares = {part: getattr(way, part) for part in stages}
+    shown = [f"{stages[part]} {_sure(diagnosis, part, share)}" for part, share in shares.items() if share is not None]
+    return [f"Golden passages: {', '.join(shown)}; right answers {_sure(diagnosis, 'answered', way.answered)}."]
 
 
 def _searching(diagnosis: Diagnosis) -> list[str]:
     line = (
-        f"Searches per episode {diagnosis.searches:.2f}; episodes without any {_percent(diagnosis.no_search)}; repeated "
-        f"{_percent(diagnosis.repeated_searches)}, empty {_percent(diagnosis.empty_searches)} of all searches."
+        f"Searches per episode {diagnosis.searches:.2f}; episodes without any "
+        f"{_sure(diagnosis, 'no_search', diagnosis.no_search)}; repeated {_percent(diagnosis.repeated_searches)}, "
+        f"empty {_percent(diagnosis.empty_searches)} of all searches."
     )
     lines = [line]
     if diagnosis.reports_used is not None:
@@ -137,6 +140,12 @@ def _groups(diagnosis: Diagnosis) -> list[str]:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _sure(diagnosis: Diagnosis, name: str, share: float) -> str:
+    """A share with its interval."""
+    low, high = diagnosis.intervals[name]
+    return f"{_percent(share)} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def _p(value: float) -> str:

@@ -15,9 +15,11 @@ import numpy as np
 from searchparty.errors import UserError
 from searchparty.evaluation.costs.reading import read_costs
 from searchparty.evaluation.estimates import Estimate, estimate_means, estimate_rates
+from searchparty.evaluation.intervals import MACRO, MICRO
 from searchparty.evaluation.question_scores import Columns, QuestionScores, columns, paired_differences, question_scores
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.run_folder import flat
+from searchparty.evaluation.scoring import NOT_PLAYED
 from searchparty.evaluation.significance import holm, mcnemar_exact, randomisation_p, smallest_detectable
 from searchparty.files import read_json, read_jsonl
 
@@ -36,12 +38,14 @@ class Run:
     texts: dict[str, str]
     """Question to the answer of its first sample, or why there is none."""
     failed: int
-    """Episodes that a service failed; they count as wrong."""
+    """Episodes that a service failed, or that an unfinished run lacks; they count as wrong."""
     searches: float
     output_tokens: float | None
     input_tokens: float | None
     usd: float | None
     """Per episode; None without prices, if their file is gone, or where a model does not say how many tokens it used."""
+    intervals: dict[str, tuple[float, float]]
+    """95 %, of those of these means per episode that are known, by name."""
     samples: int
     """Attempts per question."""
     setting: dict[str, str]
@@ -76,6 +80,8 @@ class Comparison:
     input_tokens: float | None
     output_tokens: float | None
     usd: float | None
+    intervals: dict[str, tuple[float, float]]
+    """95 %, of those of the means per episode above that are known, by name."""
     flips: list[tuple[str, str, str]] = field(default_factory=list)
     """Questions on which the two differ most: key, the first run's answer, this one's."""
 
@@ -96,7 +102,7 @@ def read_run(path: Path, metric: str) -> Run:
     directory = RunDirectory(path)
     recipe = directory.read_recipe()
     if not directory.scores_file.is_file() or not directory.summary_file.is_file():
-        raise UserError(f"{path}: was not finished; resume it, or score what is there with: searchparty score {path}")
+        raise UserError(f"{path}: was not finished; resume it, or score what is there: searchparty score {path} --unfinished")
     rows = list(read_jsonl(directory.scores_file))
     scores = question_scores(rows, metric, directory.scores_file)
     texts: dict[str, str] = {}
@@ -114,25 +120,31 @@ def read_run(path: Path, metric: str) -> Run:
         "max_tokens": str(recipe.sampling.max_tokens),
         "samples": str(recipe.samples),
     }
+    usd = _usd(path) if recipe.prices is not None and recipe.prices.is_file() else None
+    intervals = {name: (float(low), float(high)) for name, (low, high) in behaviour.get("intervals", {}).items()}
     return Run(
         name=str(path),
         scores=scores,
         texts=texts,
-        failed=behaviour["service_failures"],
+        failed=behaviour["service_failures"] + behaviour["stop_reasons"].get(NOT_PLAYED, 0),
         searches=behaviour["searches"],
         output_tokens=behaviour["output_tokens"],
         input_tokens=behaviour["input_tokens"],
-        usd=_usd(path) if recipe.prices is not None and recipe.prices.is_file() else None,
+        usd=None if usd is None else usd.value,
+        intervals=intervals if usd is None else {**intervals, "usd": (usd.low, usd.high)},
         samples=recipe.samples,
         setting=setting,
     )
 
 
-def _usd(path: Path) -> float | None:
-    """Mean cost of an episode at the prices of the run's own recipe."""
-    costs = [costed.usd for costed, _ in read_costs(path, None)[0]]
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) / len(known) if len(known) == len(costs) else None
+def _usd(path: Path) -> Estimate | None:
+    """Mean cost of an episode at the prices of the run's own recipe; None if some episode's is not known."""
+    pairs = read_costs(path, None)[0]
+    if any(costed.usd is None for costed, _ in pairs):
+        return None
+    rows = [{"dataset": one.dataset, "question_key": one.question_key, "usd": costed.usd} for costed, one in pairs]
+    found = estimate_means(columns(question_scores(enumerate(rows, start=1), "usd", path)))
+    return found.get(MICRO, found[MACRO])
 
 
 def differences_of_setting(runs: Sequence[Run]) -> list[str]:
@@ -200,6 +212,7 @@ def _against(first: Run, run: Run, flips: int) -> Comparison:
         input_tokens=run.input_tokens,
         output_tokens=run.output_tokens,
         usd=run.usd,
+        intervals=run.intervals,
         flips=_flips(first, run, flips),
     )
 

@@ -28,8 +28,12 @@ MACRO_LARGE = "macro of sets from 200 questions"
 LARGE = 200
 """Questions from which a dataset is not small."""
 
-_EXACT_VALUES = 64
-"""Up to so many different values the bootstrap is exact."""
+_FEW = 64
+"""Up to so many different values are all counted."""
+_COMMON = 16
+"""Of more, those that so many questions share are counted, which is then quicker than to draw them one by one."""
+_AT_ONCE = 2**17
+"""About so many values are drawn at once: they stay in a processor's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +106,9 @@ def bootstrap_means(
     questions have one value there is nothing to draw and both ends equal it; for a rate of yes/no trials `wilson_interval` then
     says more.
 
-    How often each different value occurs among n draws with replacement is multinomial, so values are counted instead of drawn.
-    More than 64 different values are first put into 64 bins of equal width, each as the mean of its own: what that takes from
-    the variance is at most the square of a bin's width, divided by 4.
+    The draws are exact and quick: how often each different value occurs among n draws with replacement is multinomial, so
+    values that many questions share are counted instead of drawn, and only the rest is drawn one by one. Values closer than
+    1e-12 count as one. 50,000 questions take less than a second, but some seconds where nearly all their values differ.
 
     ValueError without datasets, for one without questions, and for values that are not finite.
     """
@@ -131,21 +135,27 @@ def _resampled_means(name: str, values_Q: FloatArray, resamples: int, random: np
     questions = len(values_Q)
     if questions == 0 or not np.all(np.isfinite(values_Q)):
         raise ValueError(f"{name}: at least one question is needed, and finite values only")
-    different, counts = _binned(*np.unique(values_Q, return_counts=True))
-    drawn = random.multinomial(questions, counts / questions, size=resamples)
-    means: FloatArray = drawn @ different / questions
-    return means
+    different, counts = np.unique(np.round(values_Q, 12), return_counts=True)
+    common = counts >= (1 if len(different) <= _FEW else _COMMON)
+    rare = np.repeat(different[~common], counts[~common])
+    shares = np.append(counts[common], len(rare)) if len(rare) else counts
+    drawn = random.multinomial(questions, shares / questions, size=resamples)
+    sums: FloatArray = drawn[:, : np.count_nonzero(common)] @ different[common]
+    if len(rare):
+        _add_single_draws(sums, rare, drawn[:, -1], random)
+    return sums / questions
 
 
-def _binned(different: FloatArray, counts: NDArray[np.int64]) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Different values and how often each occurs, in at most `_EXACT_VALUES` bins."""
-    if len(different) <= _EXACT_VALUES:
-        return different, counts
-    edges = np.linspace(different[0], different[-1], _EXACT_VALUES + 1)
-    place = np.clip(np.searchsorted(edges, different, side="right") - 1, 0, _EXACT_VALUES - 1)
-    occupied, place = np.unique(place, return_inverse=True)
-    in_bin = np.bincount(place, weights=counts, minlength=len(occupied))
-    return np.bincount(place, weights=counts * different, minlength=len(occupied)) / in_bin, in_bin.astype(np.int64)
+def _add_single_draws(sums: FloatArray, values: FloatArray, draws: NDArray[np.int64], random: np.random.Generator) -> None:
+    """Add to each sum as many of `values`, drawn with replacement, as `draws` says. All have one entry per resample."""
+    together = max(1, _AT_ONCE // len(values))
+    for begin in range(0, len(sums), together):
+        part = slice(begin, begin + together)
+        some = np.flatnonzero(draws[part])
+        if len(some):
+            picked = values[random.integers(len(values), size=draws[part].sum())]
+            begins = (np.cumsum(draws[part]) - draws[part])[some]
+            sums[part][some] += np.add.reduceat(picked, begins)
 
 
 def _interval(means: FloatArray, tails: list[float]) -> Interval:

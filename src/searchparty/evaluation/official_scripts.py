@@ -49,9 +49,9 @@ def token_f1(prediction: str, golden: str) -> float:
     0 if no token is shared, hence also for two empty texts. Source: SQuAD v1.1 and TriviaQA.
     """
     prediction_tokens, golden_tokens = prediction.split(), golden.split()
-    shared = (Counter(prediction_tokens) & Counter(golden_tokens)).total()
-    if shared == 0:
+    if set(prediction_tokens).isdisjoint(golden_tokens):
         return 0.0
+    shared = (Counter(prediction_tokens) & Counter(golden_tokens)).total()
     precision = shared / len(prediction_tokens)
     recall = shared / len(golden_tokens)
     return 2 * precision * recall / (precision + recall)

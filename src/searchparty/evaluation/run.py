@@ -22,7 +22,7 @@ from searchparty.evaluation.protocols.types import load_protocol
 from searchparty.evaluation.provenance import provenance
 from searchparty.evaluation.run_directory import RunDirectory, describe_environment
 from searchparty.evaluation.scorers import Scorer, scorer_named
-from searchparty.evaluation.scoring import ScoredEpisode, score_episode
+from searchparty.evaluation.scoring import ScoredEpisode, missing_episode, score_episode
 from searchparty.evaluation.staging import Models, Stage, set_stage
 from searchparty.evaluation.summary import RunSummary, summarise
 from searchparty.files import atomic_output, write_json
@@ -98,7 +98,7 @@ async def evaluate(
         described = stage.describe()
         environment = describe_environment(described, recipe.questions, skipped)
         environment["protocol"] = describe_protocol(
-            recipe.protocol, described["retriever"], searches=stage.retriever is not None
+            recipe.protocol, described["retriever"], questions, searches=stage.retriever is not None
         )
         with run.locked():
             if resume:
@@ -134,8 +134,11 @@ async def _play_missing(
         await run_together([worker(writer) for _ in range(min(recipe.concurrency, len(attempts)))])
 
 
-def score_run(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer) -> RunSummary:
-    """Score all episodes of a run that is complete, and write `scores.jsonl` and `summary.json`.
+def score_run(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer, *, unfinished: bool = False) -> RunSummary:
+    """Score all episodes of a run, and write `scores.jsonl` and `summary.json`.
+
+    Args:
+        unfinished: count episodes that are missing as wrong, and say how many, instead of refusing the run.
 
     Raises:
         UserError: if episodes are missing, or belong to no question of the run; if a question has no golden answer.
@@ -148,8 +151,12 @@ def score_run(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer) -> RunSumma
     found = run.latest(lambda episode: _score(episode, questions, scorer, run))
     asked = [(key, sample) for sample in range(recipe.samples) for key in questions]
     missing = [key for key in asked if key not in found]
-    if missing:
-        raise UserError(f"{run.path}: {len(missing)} of {len(asked)} episodes are missing; finish the run with --resume first")
+    if missing and not unfinished:
+        raise UserError(
+            f"{run.path}: {len(missing)} of {len(asked)} episodes are missing; finish the run with --resume, or count them as "
+            f"wrong: searchparty score {run.path} --unfinished"
+        )
+    found |= {(key, sample): missing_episode(questions[key], sample, scorer) for key, sample in missing}
     scored = [found[key] for key in asked]
     write_scores(run.scores_file, scored)
     team = find_team(recipe.team.name).name

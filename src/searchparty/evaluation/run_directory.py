@@ -44,6 +44,9 @@ MAY_CHANGE_ON_RESUME = ("concurrency", "retriever", "model.timeout", "model.max_
 MUST_STAY = ("models", "chat", "prompts", "team", "retriever", "questions", "protocol")
 """Parts of the environment that a resumed run must find as they were. One that a server had not told is no difference."""
 
+FOLLOWS = "protocol.departures"
+"""Follows from the other parts, and from how this version words it."""
+
 OWN_NAMES = {
     "recipe.resolved.yaml", "environment.json", "questions.jsonl", "episodes", "scores.jsonl", "summary.json", "judge.json",
     "judge.jsonl", ".lock",
@@ -132,7 +135,7 @@ class RunDirectory:
         )
         faults += [
             f"{self.path}: {key} changed since the run was begun ({old[key]} → {new[key]}); begin another run for it"
-            for key in sorted(old.keys() & new.keys())
+            for key in sorted((old.keys() & new.keys()) - {FOLLOWS})
             if old[key] is not None and new[key] is not None and old[key] != new[key]
         ]
         if faults:

@@ -51,13 +51,13 @@ def samples_array(scores: Iterable[Iterable[float]]) -> FloatArray:
     ValueError if there is no question or no sample, if questions have different numbers of samples (an unfinished run: its
     missing samples must be made or recorded as failures, never left out), or if a value is not between 0 and 1.
     """
-    rows = [np.asarray(list(row), dtype=np.float64) for row in scores]
-    counts = sorted({row.size for row in rows})
+    rows = [list(row) for row in scores]
+    counts = sorted({len(row) for row in rows})
     if not counts or counts[0] == 0:
         raise ValueError("at least one question, and one sample of each, are needed")
     if len(counts) > 1:
         raise ValueError(f"all questions need the same number of samples, found from {counts[0]} to {counts[-1]}")
-    scores_QS = np.stack(rows)
+    scores_QS = np.array(rows, dtype=np.float64)
     if not np.all((scores_QS >= 0) & (scores_QS <= 1)):
         raise ValueError("scores must lie between 0 and 1")
     return scores_QS

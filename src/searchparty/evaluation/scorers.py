@@ -89,8 +89,12 @@ class Scorer:
             exact_match=self.exact_match(prediction, golden_answers),
             f1=self.f1(prediction, golden_answers),
             cover_exact_match=self.cover_exact_match(prediction, golden_answers),
-            scorable=bool(self._usable(golden_answers)),
+            scorable=self.is_scorable(golden_answers),
         )
+
+    def is_scorable(self, golden_answers: Sequence[str]) -> bool:
+        """Whether any golden answer is usable."""
+        return bool(self._usable(golden_answers))
 
     def _usable(self, golden_answers: Sequence[str]) -> list[str]:
         return [golden for golden in require_list(golden_answers) if self.script.normalise(golden)]

@@ -12,11 +12,16 @@ from dataclasses import dataclass
 from searchparty.episodes.types import Episode, Span, SpanKind, StopReason, Transcript
 from searchparty.evaluation.lenient import lenient_answer
 from searchparty.evaluation.scorers import Scorer
+from searchparty.questions.types import Question
 from searchparty.teams.actions import Action
 from searchparty.teams.answering import read_answers
 
 FORMAT_FAILURES = (StopReason.INVALID_ANSWER, StopReason.INVALID_ACTION, StopReason.NO_REPORT, StopReason.NO_SELECTION)
 """Endings that mean: an agent could have gone on, had it written what it was to write."""
+
+
+NOT_PLAYED = "not_played"
+"""Stands for a stop reason where an unfinished run lacks an episode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +104,10 @@ def score_episode(episode: Episode, golden_answers: Sequence[str], scorer: Score
         CandidateScore(answer, problem, scorer.exact_match(answer, golden_answers), scorer.f1(answer, golden_answers))
         for answer, problem in turns
     ]
-    answer, problem = turns[0] if turns else (None, None)
-    scores = scorer.score(answer, golden_answers)
+    first = candidates[0] if candidates else CandidateScore(None, None, 0.0, 0.0)
+    answer, scorable = first.answer, scorer.is_scorable(golden_answers)
     lenient = answer if answer is not None else _read_leniently(episode)
+    lenient_exact_match = first.exact_match if answer is not None else scorer.exact_match(lenient, golden_answers)
     roles = dict.fromkeys(transcript.role for transcript in episode.agents)
     return ScoredEpisode(
         question_key=episode.question_key,
@@ -109,16 +115,16 @@ def score_episode(episode: Episode, golden_answers: Sequence[str], scorer: Score
         sample=episode.sample,
         stop_reason=episode.stop_reason.value,
         answer=answer,
-        problem=problem,
-        exact_match=scores.exact_match,
-        f1=scores.f1,
+        problem=first.problem,
+        exact_match=first.exact_match,
+        f1=first.f1,
         f1_joined=scorer.f1_joined(answer, golden_answers),
-        cover_exact_match=scores.cover_exact_match,
+        cover_exact_match=scorer.cover_exact_match(answer, golden_answers),
         loose_exact_match=scorer.loose_exact_match(answer, golden_answers),
         lenient_answer=lenient,
-        lenient_exact_match=scorer.exact_match(lenient, golden_answers),
-        repaired_exact_match=1.0 if scores.scorable and is_format_failure(episode, answer) else scores.exact_match,
-        scorable=scores.scorable,
+        lenient_exact_match=lenient_exact_match,
+        repaired_exact_match=1.0 if scorable and is_format_failure(episode, answer) else first.exact_match,
+        scorable=scorable,
         candidates=candidates,
         steps=episode.steps,
         searches=len(episode.retrievals),
@@ -127,6 +133,16 @@ def score_episode(episode: Episode, golden_answers: Sequence[str], scorer: Score
         roles={role: role_use([one for one in episode.agents if one.role == role]) for role in roles},
         seconds=episode.seconds,
     )
+
+
+def missing_episode(question: Question, sample: int, scorer: Scorer) -> ScoredEpisode:
+    """What stands for an episode that an unfinished run lacks: it counts as wrong, and as nothing done."""
+    return ScoredEpisode(
+        question_key=question.key, dataset=question.dataset, sample=sample, stop_reason=NOT_PLAYED, answer=None, problem=None,
+        exact_match=0.0, f1=0.0, f1_joined=0.0, cover_exact_match=0.0, loose_exact_match=0.0, lenient_answer=None,
+        lenient_exact_match=0.0, repaired_exact_match=0.0, scorable=scorer.is_scorable(question.golden_answers), candidates=[],
+        steps=0, searches=0, failed_searches=0, empty_searches=0, roles={}, seconds=0.0,
+    )  # fmt: skip
 
 
 def is_format_failure(episode: Episode, answer: str | None) -> bool:

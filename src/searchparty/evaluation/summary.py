@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from searchparty.errors import UserError
+from searchparty.evaluation.behaviour import Behaviour, behaviours, tokens_per_episode
 from searchparty.evaluation.estimates import Estimate, estimate_rates
 from searchparty.evaluation.intervals import pools
 from searchparty.evaluation.sampling_metrics import (
@@ -18,6 +19,7 @@ from searchparty.evaluation.sampling_metrics import (
     any_correct_by_question,
     average_by_question,
     samples_array,
+    unbiased_pass_by_question,
 )
 from searchparty.evaluation.scoring import ScoredEpisode
 
@@ -36,6 +38,8 @@ class Quality:
     """Share of questions that at least one of the k attempts answered."""
     all_k_right: Estimate
     """Share of questions that all k attempts answered."""
+    pass_at: dict[str, Estimate]
+    """For each power of two j between 1 and k, as text: pass@j without bias, over all choices of j among the k attempts."""
     f1: Estimate
     f1_joined: Estimate
     cover_exact_match: Estimate
@@ -45,33 +49,6 @@ class Quality:
     """Exact match where a turn without a well-formed answer is read again by lenient rules."""
     repaired_exact_match: Estimate
     """Exact match if every format failure were a right answer: an upper bound."""
-
-
-@dataclass(frozen=True, slots=True)
-class Behaviour:
-    """What the team did, over the episodes of one dataset or of all."""
-
-    episodes: int
-    answered: float
-    """Share of episodes that ended with a well-formed answer."""
-    no_search: float
-    """Share of episodes without any search."""
-    searches: float
-    """Searches per episode."""
-    empty_searches: float
-    """Searches per episode that found nothing."""
-    steps: float
-    """Environment steps per episode."""
-    input_tokens: float | None
-    """Prompt tokens per episode, repeated history counted again; None where the models do not say."""
-    unique_input_tokens: float | None
-    """The same without repeated history."""
-    output_tokens: float | None
-    service_failures: int
-    """Episodes that a failing model or retriever ended. They score 0 until a resumed run repeats them."""
-    unscorable: int
-    """Episodes of questions of which no golden answer survives normalisation."""
-    stop_reasons: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,58 +89,56 @@ def summarise(scored: Sequence[ScoredEpisode], *, team: str, model: str, scorer:
     by_dataset: dict[str, list[ScoredEpisode]] = {}
     for episode in scored:
         by_dataset.setdefault(episode.dataset, []).append(episode)
-    behaviour = {dataset: _behaviour(episodes) for dataset, episodes in by_dataset.items()}
-    behaviour["all"] = _behaviour(scored)
-    return RunSummary(team, model, scorer, samples, _quality(by_dataset, samples), behaviour, _roles(scored))
+    quality = _quality(by_dataset, samples)
+    return RunSummary(team, model, scorer, samples, quality, behaviours(by_dataset), _roles(scored))
 
 
 def _quality(by_dataset: Mapping[str, Sequence[ScoredEpisode]], samples: int) -> dict[str, Quality]:
-    exact_QS = {dataset: _values(episodes, "exact_match", samples) for dataset, episodes in by_dataset.items()}
+    attempts = {dataset: _attempts(episodes, samples) for dataset, episodes in by_dataset.items()}
+    exact_QS = {dataset: _values(rows, "exact_match") for dataset, rows in attempts.items()}
     per_question: dict[str, dict[str, FloatArray]] = {
         "exact_match": {name: average_by_question(array) for name, array in exact_QS.items()},
         "pass_at_k": {name: any_correct_by_question(array) for name, array in exact_QS.items()},
         "all_k_right": {name: all_correct_by_question(array) for name, array in exact_QS.items()},
     }
     for field in GRADED:
-        arrays = {dataset: _values(episodes, field, samples) for dataset, episodes in by_dataset.items()}
-        per_question[field] = {name: average_by_question(array) for name, array in arrays.items()}
+        per_question[field] = {name: average_by_question(_values(rows, field)) for name, rows in attempts.items()}
     rates = {field: estimate_rates(values) for field, values in per_question.items()}
+    fewer = {
+        str(k): estimate_rates({name: unbiased_pass_by_question(array, k) for name, array in exact_QS.items()})
+        for k in _powers_of_two(samples)
+    }
     questions = {dataset: len(values) for dataset, values in per_question["exact_match"].items()}
     pooled = {way: sum(questions[name] for name in weights) for way, weights in pools(questions).items()}
     return {
-        name: Quality(questions=count, **{field: rates[field][name] for field in rates})
+        name: Quality(
+            questions=count,
+            pass_at={k: found[name] for k, found in fewer.items()},
+            **{field: rates[field][name] for field in rates},
+        )
         for name, count in {**questions, **pooled}.items()
     }
 
 
-def _values(episodes: Sequence[ScoredEpisode], field: str, samples: int) -> FloatArray:
-    """One score of every episode as an array [questions, samples]."""
-    rows: dict[str, dict[int, float]] = {}
+def _powers_of_two(samples: int) -> list[int]:
+    """Those between 1 and the number of samples."""
+    return [2**power for power in range(1, samples.bit_length()) if 2**power < samples]
+
+
+def _attempts(episodes: Sequence[ScoredEpisode], samples: int) -> list[list[ScoredEpisode]]:
+    """The episodes of each question in the order of its samples."""
+    by_question: dict[str, dict[int, ScoredEpisode]] = {}
     for episode in episodes:
-        rows.setdefault(episode.question_key, {})[episode.sample] = getattr(episode, field)
-    for key, row in rows.items():
-        if sorted(row) != list(range(samples)):
-            raise UserError(f"{key}: {len(row)} of {samples} samples are there; resume the run, then score it")
-    return samples_array([[row[sample] for sample in range(samples)] for row in rows.values()])
+        by_question.setdefault(episode.question_key, {})[episode.sample] = episode
+    for key, own in by_question.items():
+        if sorted(own) != list(range(samples)):
+            raise UserError(f"{key}: {len(own)} of {samples} samples are there; resume the run, then score it")
+    return [[own[sample] for sample in range(samples)] for own in by_question.values()]
 
 
-def _behaviour(episodes: Sequence[ScoredEpisode]) -> Behaviour:
-    reasons = Counter(episode.stop_reason for episode in episodes)
-    uses = [list(episode.roles.values()) for episode in episodes]
-    return Behaviour(
-        episodes=len(episodes),
-        answered=_mean([float(episode.answer is not None) for episode in episodes]),
-        no_search=_mean([float(episode.searches == 0) for episode in episodes]),
-        searches=_mean([float(episode.searches) for episode in episodes]),
-        empty_searches=_mean([float(episode.empty_searches) for episode in episodes]),
-        steps=_mean([float(episode.steps) for episode in episodes]),
-        input_tokens=_total_per_episode([use.input_tokens for roles in uses for use in roles], len(episodes)),
-        unique_input_tokens=_total_per_episode([use.unique_input_tokens for roles in uses for use in roles], len(episodes)),
-        output_tokens=_total_per_episode([use.output_tokens for roles in uses for use in roles], len(episodes)),
-        service_failures=reasons["model_failed"] + reasons["retriever_failed"],
-        unscorable=sum(not episode.scorable for episode in episodes),
-        stop_reasons=dict(reasons.most_common()),
-    )
+def _values(attempts: Sequence[Sequence[ScoredEpisode]], field: str) -> FloatArray:
+    """One score of every episode as an array [questions, samples]."""
+    return samples_array([[getattr(episode, field) for episode in row] for row in attempts])
 
 
 def _roles(episodes: Sequence[ScoredEpisode]) -> dict[str, RoleSummary]:
@@ -176,18 +151,9 @@ def _roles(episodes: Sequence[ScoredEpisode]) -> dict[str, RoleSummary]:
         summaries[role] = RoleSummary(
             agents=sum(use.agents for use in uses) / len(episodes),
             calls=sum(use.calls for use in uses) / len(episodes),
-            input_tokens=_total_per_episode([use.input_tokens for use in uses], len(episodes)),
-            unique_input_tokens=_total_per_episode([use.unique_input_tokens for use in uses], len(episodes)),
-            output_tokens=_total_per_episode([use.output_tokens for use in uses], len(episodes)),
+            input_tokens=tokens_per_episode(uses, "input_tokens", len(episodes)),
+            unique_input_tokens=tokens_per_episode(uses, "unique_input_tokens", len(episodes)),
+            output_tokens=tokens_per_episode(uses, "output_tokens", len(episodes)),
             format_failures=dict(failures.most_common()),
         )
     return summaries
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _total_per_episode(counts: Sequence[int | None], episodes: int) -> float | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) / episodes if len(known) == len(counts) else None

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from searchparty.evaluation.behaviour import Behaviour
 from searchparty.evaluation.estimates import Estimate
 from searchparty.evaluation.intervals import MACRO
 from searchparty.evaluation.lenient import RULES
-from searchparty.evaluation.summary import Behaviour, Quality, RunSummary
+from searchparty.evaluation.scoring import NOT_PLAYED
+from searchparty.evaluation.summary import Quality, RunSummary
 
 LOOK: dict[str, Any] = {"title_justify": "left", "box": SIMPLE, "padding": (0, 1, 0, 0), "pad_edge": False, "show_edge": False}
 BEHAVIOUR_NAMES = ("answered", "no search", "searches", "steps", "tokens in", "tokens out")
 
 
 def percent(estimate: Estimate) -> str:
-    """A rate with its interval: `41.2 [37.0, 45.1]`."""
-    return estimate.text(100, 1)
+    """A rate, and its interval in a line of its own, since five of them are to stand side by side."""
+    return estimate.text(100, 1).replace(" ", "\n", 1)
 
 
 def quality_table(summary: RunSummary) -> Table:
     """What the answers earned, one row per dataset."""
     k = summary.samples
     table = Table(title="quality in %, [95 % interval]", **LOOK)
-    _columns(table, "dataset", "n", *_quality_names(k))
+    _columns(table, "dataset", "n", *_quality_names(k, summary.quality[MACRO].pass_at))
     for dataset, quality in summary.quality.items():
         if dataset == MACRO:
             table.add_section()
@@ -37,7 +39,7 @@ def quality_table(summary: RunSummary) -> Table:
 
 def beside_table(summary: RunSummary) -> Table:
     """What is reported beside the score and is never the score, one row per dataset."""
-    table = Table(title="beside the score, in %: never the score itself", **LOOK)
+    table = Table(title="beside the score, in % [95 % interval]: never the score itself", **LOOK)
     _columns(table, "dataset", "EM", "loose spelling", f"{RULES} answers", "bound: all formats repaired", "answer covers gold")
     for dataset, quality in summary.quality.items():
         if dataset == MACRO:
@@ -46,13 +48,13 @@ def beside_table(summary: RunSummary) -> Table:
             quality.exact_match, quality.loose_exact_match, quality.lenient_exact_match, quality.repaired_exact_match,
             quality.cover_exact_match,
         )  # fmt: skip
-        table.add_row(dataset, *(f"{100 * one.value:.1f}" for one in columns))
+        table.add_row(dataset, *map(percent, columns))
     return table
 
 
 def behaviour_table(summary: RunSummary) -> Table:
     """What the team did and used, one row per dataset."""
-    table = Table(title="behaviour: shares in %, the rest per episode", **LOOK)
+    table = Table(title="behaviour: shares in %, the rest per episode, [95 % interval]", **LOOK)
     _columns(table, "dataset", *BEHAVIOUR_NAMES)
     for dataset, behaviour in summary.behaviour.items():
         if dataset == "all":
@@ -65,8 +67,8 @@ def team_tables(summaries: Sequence[RunSummary]) -> tuple[Table, Table]:
     """Several runs over the same questions, one row per run: macro quality, and behaviour over all episodes."""
     k = summaries[0].samples
     quality = Table(title="quality in %, macro, [95 % interval]", **LOOK)
-    _columns(quality, "team", *_quality_names(k))
-    behaviour = Table(title="behaviour: shares in %, the rest per episode", **LOOK)
+    _columns(quality, "team", *_quality_names(k, summaries[0].quality[MACRO].pass_at))
+    behaviour = Table(title="behaviour: shares in %, the rest per episode, [95 % interval]", **LOOK)
     _columns(behaviour, "team", *BEHAVIOUR_NAMES)
     for summary in summaries:
         quality.add_row(summary.team, *_quality_cells(summary.quality[MACRO], k))
@@ -84,6 +86,8 @@ def print_summary(summary: RunSummary, console: Console) -> None:
         if use.format_failures:
             kinds = ", ".join(f"{kind} {count}" for kind, count in use.format_failures.items())
             console.print(f"format failures of {role}: {kinds}")
+    if missing := everything.stop_reasons.get(NOT_PLAYED):
+        console.print(f"not played: {missing} episodes of an unfinished run; they count as wrong, without searches and tokens")
     if everything.unscorable:
         console.print(
             f"unscorable: {everything.unscorable} episodes have golden answers that normalise to nothing; they score 0"
@@ -96,21 +100,28 @@ def _columns(table: Table, first: str, *others: str) -> None:
         table.add_column(name, justify="right", no_wrap=True)
 
 
-def _quality_names(k: int) -> list[str]:
-    return ["EM", "F1"] if k == 1 else [f"EM avg@{k}", f"pass@{k}", f"all-{k}", "F1"]
+def _quality_names(k: int, fewer_attempts: Iterable[str]) -> list[str]:
+    return (
+        ["EM", "F1"]
+        if k == 1
+        else [f"EM avg@{k}", *(f"pass@{fewer}" for fewer in fewer_attempts), f"pass@{k}", f"all-{k}", "F1"]
+    )
 
 
 def _quality_cells(quality: Quality, k: int) -> list[str]:
-    several = [] if k == 1 else [f"{100 * quality.pass_at_k.value:.1f}", f"{100 * quality.all_k_right.value:.1f}"]
+    several = [] if k == 1 else [percent(one) for one in (*quality.pass_at.values(), quality.pass_at_k, quality.all_k_right)]
     return [percent(quality.exact_match), *several, percent(quality.f1)]
 
 
 def _behaviour_cells(behaviour: Behaviour) -> list[str]:
-    return [
-        f"{100 * behaviour.answered:.1f}", f"{100 * behaviour.no_search:.1f}", f"{behaviour.searches:.2f}",
-        f"{behaviour.steps:.2f}", _count(behaviour.input_tokens), _count(behaviour.output_tokens),
-    ]  # fmt: skip
+    shown = (("answered", 100, 1), ("no_search", 100, 1), ("searches", 1, 2), ("steps", 1, 2), ("input_tokens", 1, 0),
+             ("output_tokens", 1, 0))  # fmt: skip
+    return [_mean(behaviour, name, scale, digits) for name, scale, digits in shown]
 
 
-def _count(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:,.0f}"
+def _mean(behaviour: Behaviour, name: str, scale: int, digits: int) -> str:
+    value: float | None = getattr(behaviour, name)
+    if value is None:
+        return "unknown"
+    low, high = (f"{scale * end:,.{digits}f}" for end in behaviour.intervals[name])
+    return f"{scale * value:,.{digits}f}\n[{low}, {high}]"

@@ -22,6 +22,8 @@ FIELDS = ("question", "golden", "answer")
 MOST_CHARACTERS = 1000
 """A longer answer is cut there, visibly."""
 _VERDICT = re.compile(r"<verdict>\s*(right|wrong)\s*</verdict>")
+_BARE = re.compile(r"\s*(right|wrong)\.?\s*", re.IGNORECASE)
+"""A whole reply: small models leave the tags out, and nothing else can be meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,10 @@ class AnswerJudge:
 
 def read_verdict(text: str) -> bool | None:
     """The verdict of a reply, what was thought before it left out; None unless there is exactly one."""
-    found = _VERDICT.findall(text.rpartition("</think>")[2])
+    reply = text.rpartition("</think>")[2]
+    if bare := _BARE.fullmatch(reply):
+        return bare[1].lower() == "right"
+    found = _VERDICT.findall(reply)
     return found[0] == "right" if len(found) == 1 else None
 
 

@@ -6,7 +6,7 @@ an answer is wrong without being asked about; so is one whose verdict is not usa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.scorers import scorer_named
 from searchparty.files import atomic_output, read_json, read_jsonl, sha256_of, write_json
 from searchparty.judging.agreement import Agreement, agreement_of
-from searchparty.judging.canaries import make_canaries
+from searchparty.judging.canaries import Canary, make_canaries
 from searchparty.judging.judge import AnswerJudge
 from searchparty.questions.types import Question
 
@@ -61,8 +61,20 @@ class Judgement:
         return sum(failed for _, failed in self.canaries.values())
 
 
-async def judge_run(path: Path, judge: AnswerJudge, *, canaries: int = 10) -> Judgement:
-    """Judge every answer of a finished evaluation and write what was found.
+@dataclass(frozen=True)
+class Case:
+    """What of a run a judge is asked about."""
+
+    directory: RunDirectory
+    rows: list[dict[str, Any]]
+    """Its scored episodes."""
+    answers: dict[tuple[str, str], Question]
+    """Question key and answer to the question: each answer that a question got, once."""
+    canaries: list[Canary]
+
+
+def read_case(path: Path, *, canaries: int = 10) -> Case:
+    """Read a finished evaluation.
 
     Args:
         canaries: of how many questions wrong answers of every kind are asked about as well.
@@ -73,27 +85,36 @@ async def judge_run(path: Path, judge: AnswerJudge, *, canaries: int = 10) -> Ju
     directory = RunDirectory(path)
     scorer = scorer_named(directory.read_recipe().scorer)
     if not directory.scores_file.is_file():
-        raise UserError(f"{path}: was not finished; resume it, or score what is there with: searchparty score {path}")
+        raise UserError(f"{path}: was not finished; resume it, or score what is there: searchparty score {path} --unfinished")
     questions = {question.key: question for question in directory.read_questions()}
     rows = [_checked(row, questions, f"{directory.scores_file}:{number}") for number, row in read_jsonl(directory.scores_file)]
     if not rows:
         raise UserError(f"{directory.scores_file}: holds no answer")
-    birds = make_canaries(list(questions.values()), scorer, canaries)
-    asked = list(dict.fromkeys((row["question_key"], row["answer"]) for row in rows if row["answer"] is not None))
+    answers = {
+        (row["question_key"], row["answer"]): questions[row["question_key"]] for row in rows if row["answer"] is not None
+    }
+    return Case(directory, rows, answers, make_canaries(list(questions.values()), scorer, canaries))
+
+
+async def judge_case(case: Case, judge: AnswerJudge) -> Judgement:
+    """Judge every answer, and write what was found into the run's directory."""
     said = await judge.verdicts(
-        [*((questions[key], answer) for key, answer in asked), *((bird.question, bird.answer) for bird in birds)]
+        [
+            *((question, answer) for (_, answer), question in case.answers.items()),
+            *((bird.question, bird.answer) for bird in case.canaries),
+        ]
     )
-    verdicts = dict(zip(asked, said, strict=False))
+    verdicts = dict(zip(case.answers, said, strict=False))
     counts: dict[str, tuple[int, int]] = {}
-    for bird, verdict in zip(birds, said[len(asked) :], strict=True):
+    for bird, verdict in zip(case.canaries, said[len(case.answers) :], strict=True):
         total, failed = counts.get(bird.kind, (0, 0))
         counts[bird.kind] = (total + 1, failed + (verdict is not False))
-    judgement = _judgement(directory, judge, rows, verdicts, counts)
-    with atomic_output(path / "judge.jsonl", "wb") as stream:
+    judgement = _judgement(case, judge, verdicts, counts)
+    with atomic_output(case.directory.path / "judge.jsonl", "wb") as stream:
         for (key, answer), verdict in verdicts.items():
             line = {"question_key": key, "answer": answer, "right": verdict if isinstance(verdict, bool) else None}
             stream.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-    write_json(path / "judge.json", {"format": FORMAT, **asdict(judgement)})
+    write_json(case.directory.path / "judge.json", {"format": FORMAT, **asdict(judgement)})
     return judgement
 
 
@@ -111,12 +132,9 @@ def read_judgement(path: Path) -> Judgement | None:
 
 
 def _judgement(
-    directory: RunDirectory,
-    judge: AnswerJudge,
-    rows: Sequence[Mapping[str, Any]],
-    verdicts: Mapping[tuple[str, str], bool | str],
-    canaries: dict[str, tuple[int, int]],
+    case: Case, judge: AnswerJudge, verdicts: Mapping[tuple[str, str], bool | str], canaries: dict[str, tuple[int, int]]
 ) -> Judgement:
+    directory, rows = case.directory, case.rows
     opinions = [verdicts.get((row["question_key"], row["answer"])) is True for row in rows]
     numbered = list(enumerate(({**row, "judged": opinion} for row, opinion in zip(rows, opinions, strict=True)), start=1))
     right = estimate_rates(columns(question_scores(numbered, "judged", directory.scores_file)))[MACRO]

@@ -61,7 +61,7 @@ def losses_table(name: str, found: Sequence[tuple[str, Diagnosis]], of: str = "s
         for interface in seen:
             loss = by_interface.get(interface)
             cells.append(Number(0.0, 1, 100) if loss is None else Number(loss.share, 1, 100, loss.low, loss.high))
-        rows.append([title, Number(diagnosis.right, 1, 100), *cells])
+        rows.append([title, Number(diagnosis.right, 1, 100, *diagnosis.intervals["right"]), *cells])
     notes = ["In % of all episodes, [95 %]; every episode that is not right is lost at exactly one interface."]
     return Table(name, "Where evidence was lost", (of, "right", *(one.value for one in seen)), rows, notes)
 
@@ -83,11 +83,14 @@ def evidence_table(name: str, found: Sequence[tuple[str, Diagnosis]]) -> Table:
         way = diagnosis.evidence
         used = [Number(diagnosis.reports_used, 1, 100), Number(diagnosis.repeated_searches, 1, 100)]
         if way is not None:
-            shares = [Number(share, 1, 100) for share in (way.found, way.reported, way.selected, way.answered)]
+            shares = [
+                Number(getattr(way, part), 1, 100, *diagnosis.intervals.get(part, ()))
+                for part in ("found", "reported", "selected", "answered")
+            ]
             rows.append([title, Number(way.passages, 0), *shares, *used])
         else:
             rows.append([title, *(Number(None) for _ in range(5)), *used])
-    notes = ["In % of golden passages; right answers in % of episodes, reports used of reports, repeated of searches."]
+    notes = ["In % of golden passages, [95 %]; right answers in % of episodes, reports used of reports, repeated of searches."]
     return Table(name, "The way of the evidence", columns, rows, notes)
 
 

@@ -12,18 +12,19 @@ from searchparty.credit.plan import RoleCredit
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.files import read_json
 from searchparty.reporting.document import Cell, Document, Number, Section, Table
-from searchparty.reporting.result_tables import results_section
+from searchparty.reporting.result_tables import Results
 from searchparty.reporting.systems import System, Training
 from searchparty.training.recipe import EvalStage, RLStage, SFTStage
 from searchparty.training.references import STAGE, role_models
 from searchparty.training.run_directory import TrainDirectory
 
 
-def make_model_card(training: Training, systems: Sequence[System]) -> Document:
+def make_model_card(training: Training, systems: Sequence[System], results: Results) -> Document:
     """The card of one training run.
 
     Args:
         systems: those of the report; the run's own are chosen.
+        results: those of the report, so that what the card shares with it is not computed again.
     """
     own = [system for system in systems if training.path in system.path.parents]
     made = _made(training)
@@ -43,7 +44,7 @@ def make_model_card(training: Training, systems: Sequence[System]) -> Document:
         Section("What was trained on what", ["A teacher, a judge or a critic takes no part in playing."], tables)
     )
     if own:
-        card.sections.append(results_section(own))
+        card.sections.append(results.of(own))
         card.sections.append(Section("Where it fails", [_worst(system) for system in own]))
     return card
 

@@ -10,6 +10,8 @@ from searchparty.episodes.printable import printable
 from searchparty.reporting.document import Document, Number, Section, Table, text_of
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~$#<>&!])")
+_BLOCK = re.compile(r"^(?:[-+](?= |-|$)|=+$|\d{1,9}(?=[.)](?: |$)))")
+"""What at the beginning of a line would make of it an item, a rule or the underline of a heading."""
 _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
@@ -64,9 +66,9 @@ def as_latex(table: Table) -> str:
 def _section(section: Section) -> str:
     parts = [f"{'#' * section.level} {_markdown(section.title)}"]
     if section.sentences:
-        parts.append("\n".join(f"- {_markdown(sentence)}" for sentence in section.sentences))
+        parts.append("\n".join(f"- {_markdown_line(sentence)}" for sentence in section.sentences))
     parts += map(_markdown_table, section.tables)
-    parts += [f"{_markdown(drawing.title)}: `{drawing.name}.svg`" for drawing in section.drawings]
+    parts += [f"{_markdown_line(drawing.title)}: `{drawing.name}.svg`" for drawing in section.drawings]
     return "\n\n".join(parts)
 
 
@@ -79,7 +81,7 @@ def _markdown_table(table: Table) -> str:
     ]
     lines += ["| " + " | ".join(_markdown(text_of(cell)) for cell in row) + " |" for row in table.rows]
     for note in table.notes:
-        lines += ["", _markdown(note)]
+        lines += ["", _markdown_line(note)]
     return "\n".join(lines)
 
 
@@ -87,6 +89,11 @@ def _markdown(text: str) -> str:
     """Escaped by backslashes, the characters of HTML by entities, since some renderers read HTML before backslashes."""
     entities = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
     return _MARKDOWN.sub(lambda found: entities.get(found[1], rf"\{found[1]}"), _one_line(text))
+
+
+def _markdown_line(text: str) -> str:
+    """As `_markdown`, where the text begins a line or an item."""
+    return _BLOCK.sub(lambda found: f"{found[0]}\\" if found[0].isdecimal() else f"\\{found[0]}", _markdown(text))
 
 
 def _latex(text: str) -> str:

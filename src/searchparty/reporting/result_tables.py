@@ -3,33 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from searchparty.errors import UserError
-from searchparty.evaluation.comparison import compare, differences_of_setting, read_run
+from searchparty.evaluation.comparison import compare, read_run
 from searchparty.evaluation.intervals import MACRO
+from searchparty.evaluation.scoring import NOT_PLAYED
 from searchparty.judging.run import read_judgement
 from searchparty.reporting.document import Cell, Number, Section, Table
-from searchparty.reporting.systems import System
+from searchparty.reporting.systems import System, differing_settings
 
 
 def results_section(systems: Sequence[System]) -> Section:
     """Quality, behaviour and cost of every system; differences to the first where they may be compared."""
-    tables = [_overview(systems), _costs(systems), *_datasets(systems)]
+    tables = [_overview(systems), _costs(systems), *_datasets(systems), *_fewer_attempts(systems)]
     sentences = [f"{system.title}: {line}" for system in systems for line in _cautions(system)]
+    if differing := differing_settings(systems):
+        sentences.append(f"The systems differ in {', '.join(differing)}: a difference in quality may come from that alone.")
     if len(systems) > 1:
         try:
             runs = [read_run(system.path, "exact_match") for system in systems]
-            sentences += differences_of_setting(runs)
             tables.insert(1, _differences(systems, compare(runs)))
         except UserError as error:
             sentences += ["The systems are not compared, since they did not answer the same questions.", *error.lines[:-1]]
     return Section("Results", sentences, [*tables, *_judged(systems)])
 
 
+class Results:
+    """Sections of results, each computed once: a report and its model cards often show the same systems."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Path, ...], Section] = {}
+
+    def of(self, systems: Sequence[System]) -> Section:
+        """As `results_section`."""
+        paths = tuple(system.path for system in systems)
+        if paths not in self._made:
+            self._made[paths] = results_section(systems)
+        return self._made[paths]
+
+
 def rate(value: Mapping[str, Any]) -> Number:
     """A rate of a summary in per cent, with its interval."""
     return Number(value["value"], 1, 100, value["low"], value["high"])
+
+
+def _mean(behaviour: Mapping[str, Any], name: str, digits: int, scale: float = 1.0) -> Number:
+    """A mean over episodes with its interval, which summaries of older versions do not have."""
+    low, high = behaviour.get("intervals", {}).get(name, (None, None))
+    return Number(behaviour[name], digits, scale, low, high)
 
 
 def _overview(systems: Sequence[System]) -> Table:
@@ -42,8 +65,8 @@ def _overview(systems: Sequence[System]) -> Table:
             system.title,
             Number(quality["questions"], 0),
             *(rate(quality[key]) for key in ("exact_match", "pass_at_k", "all_k_right", "f1")),
-            Number(behaviour["answered"], 1, 100),
-            Number(behaviour["no_search"], 1, 100),
+            _mean(behaviour, "answered", 1, 100),
+            _mean(behaviour, "no_search", 1, 100),
         ])  # fmt: skip
     notes = ["In %; macro over datasets, [95 % interval by drawing questions again]. Every question asked counts."]
     return Table("results", "Quality", columns, rows, notes)
@@ -54,10 +77,10 @@ def _costs(systems: Sequence[System]) -> Table:
     rows: list[list[Cell]] = []
     for system in systems:
         of = system.summary["behaviour"]["all"]
-        tokens = [Number(of[key], 0) for key in ("input_tokens", "unique_input_tokens", "output_tokens")]
-        acts = [Number(of[key], 2) for key in ("searches", "empty_searches", "steps")]
+        tokens = [_mean(of, key, 0) for key in ("input_tokens", "unique_input_tokens", "output_tokens")]
+        acts = [_mean(of, key, 2) for key in ("searches", "empty_searches", "steps")]
         rows.append([system.title, *acts, *tokens, Number(of["service_failures"], 0)])
-    notes = ["Per episode; failed: episodes that a failing service ended, which count as wrong."]
+    notes = ["Per episode, [95 %]; failed: episodes that a failing service ended, which count as wrong."]
     return Table("cost", "What it took", columns, rows, notes)
 
 
@@ -72,6 +95,20 @@ def _datasets(systems: Sequence[System]) -> list[Table]:
             [system.title, *(rate(quality[name]["exact_match"]) if name in quality else Number(None) for name in names)]
         )
     return [Table("datasets", "Exact match by dataset", ("system", *names), rows, ["In %, [95 %]."])]
+
+
+def _fewer_attempts(systems: Sequence[System]) -> list[Table]:
+    """What fewer attempts than were made would have reached, where anything lies between one and all."""
+    found = [system.summary["quality"][MACRO].get("pass_at", {}) for system in systems]
+    columns = sorted({k for passes in found for k in passes}, key=int)
+    if not columns:
+        return []
+    rows: list[list[Cell]] = [
+        [system.title, *(rate(passes[k]) if k in passes else Number(None) for k in columns)]
+        for system, passes in zip(systems, found, strict=True)
+    ]
+    notes = ["In %, macro, [95 %]: unbiased, over all choices of so many among the attempts that were made."]
+    return [Table("passes", "Right in one of fewer attempts", ("system", *(f"pass@{k}" for k in columns)), rows, notes)]
 
 
 def _judged(systems: Sequence[System]) -> list[Table]:
@@ -119,6 +156,8 @@ def _cautions(system: System) -> list[str]:
     of, lines = system.summary["behaviour"]["all"], []
     if of["service_failures"]:
         lines.append(f"{of['service_failures']} episodes were ended by a failing service and count as wrong; resume the run.")
+    if missing := of["stop_reasons"].get(NOT_PLAYED):
+        lines.append(f"the run is not finished: {missing} episodes were not played and count as wrong; resume the run.")
     if of["unscorable"]:
         lines.append(f"{of['unscorable']} episodes have golden answers that normalise to nothing; they score 0.")
     if system.not_token_exact:

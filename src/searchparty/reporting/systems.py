@@ -6,7 +6,7 @@ Reads finished runs; computes no statistic of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,10 @@ from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.run_folder import flat, read_document
 from searchparty.files import read_json
 from searchparty.training.recipe import EvalStage, TrainRecipe
-from searchparty.training.run_directory import TrainDirectory
+from searchparty.training.run_directory import TrainDirectory, seed_runs
+
+COMPARED = ("team", "attempts", "scorer", "retriever", "sampling", "protocol", "questions", "searchparty")
+"""Settings of which a difference between systems may be no difference in quality."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def gather(paths: Sequence[Path]) -> Gathered:
     faults: list[str] = []
     for path in dict.fromkeys(paths):
         try:
-            for one in _runs(path):
+            for one in seed_runs(path) or [path]:
                 if TrainDirectory(one).is_run:
                     _add_training(found, one)
                 else:
@@ -92,7 +95,7 @@ def read_system(path: Path, title: str) -> System:
     directory = RunDirectory(path)
     recipe = directory.read_recipe()
     if not directory.summary_file.is_file():
-        raise UserError(f"{path}: was not finished; resume it, or score what is there with: searchparty score {path}")
+        raise UserError(f"{path}: was not finished; resume it, or score what is there: searchparty score {path} --unfinished")
     environment = read_json(directory.environment_file, dict)
     summary = read_json(directory.summary_file, _check_summary)
     document = flat(read_document(directory.recipe_file))
@@ -125,9 +128,9 @@ def read_system(path: Path, title: str) -> System:
     )
 
 
-def _runs(path: Path) -> Iterator[Path]:
-    seeds = sorted(child for child in path.glob("seed-*") if TrainDirectory(child).is_run)
-    yield from seeds or [path]
+def differing_settings(systems: Sequence[System]) -> list[str]:
+    """Which of the compared settings are not the same in all systems."""
+    return [key for key in COMPARED if len({system.setting[key] for system in systems}) > 1]
 
 
 def _with_unique_titles(systems: list[System]) -> list[System]:
@@ -157,7 +160,10 @@ def _check_summary(value: Any) -> dict[str, Any]:
 
 
 def _protocol(said: Any) -> str:
-    return f"{said.get('name')} version {said.get('version')}" if isinstance(said, dict) and said else "none"
+    if not isinstance(said, dict) or not said:
+        return "none"
+    content = f", sha256 {str(said['sha256'])[:16]}" if "sha256" in said else ""
+    return f"{said.get('name')} version {said.get('version')}{content}"
 
 
 def _is_team_option(key: str) -> bool:

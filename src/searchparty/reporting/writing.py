@@ -11,31 +11,44 @@ model-card-N.md one for each training run, in the order in which they were named
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from searchparty.errors import UserError
 from searchparty.evaluation.intervals import MACRO
 from searchparty.files import atomic_output
+from searchparty.questions.types import Question
 from searchparty.reporting.diagnosis_tables import diagnosis_sections, training_section
 from searchparty.reporting.document import Document, Drawing, Section, Table
 from searchparty.reporting.html import as_html
 from searchparty.reporting.model_card import make_model_card
+from searchparty.reporting.overlap_table import overlap_section
 from searchparty.reporting.plain_formats import as_csv, as_latex, as_markdown
 from searchparty.reporting.plots import CostPoint, draw_cost_quality, draw_courses
-from searchparty.reporting.result_tables import results_section
+from searchparty.reporting.result_tables import Results
 from searchparty.reporting.systems import Gathered, System
 
 PAGE = "report.html"
 PARTS = ("tables", "plots")
 
 
-def make_report(found: Gathered, *, title: str = "Report", deviations: Sequence[str] = (), plots: bool = True) -> Document:
+def make_report(
+    found: Gathered,
+    *,
+    title: str = "Report",
+    deviations: Sequence[str] = (),
+    trained_on: Mapping[str, Sequence[Question]] = MappingProxyType({}),
+    plots: bool = True,
+    results: Results | None = None,
+) -> Document:
     """The document of what was gathered.
 
     Args:
+        trained_on: name to questions that models were trained on, besides those of the training runs.
         deviations: what else a reader should know of how this differs from what was planned or published, one line each.
         plots: whether to draw; needs matplotlib.
+        results: those that model cards of the same runs are given too.
 
     Raises:
         UserError: nothing was gathered, or matplotlib is missing.
@@ -46,7 +59,7 @@ def make_report(found: Gathered, *, title: str = "Report", deviations: Sequence[
     if found.notes:
         document.sections.append(Section("What is missing", found.notes))
     if found.systems:
-        document.sections.append(results_section(found.systems))
+        document.sections.append((results or Results()).of(found.systems))
         if plots:
             document.sections.append(Section("Quality and cost", drawings=_cost_drawings(found.systems)))
         document.sections.extend(diagnosis_sections(found.systems))
@@ -58,6 +71,7 @@ def make_report(found: Gathered, *, title: str = "Report", deviations: Sequence[
             document.sections.append(training_section(training.title, number, stage, drawings))
     if found.systems:
         document.sections.append(Section("Protocol", tables=_setting_tables(found.systems)))
+    document.sections.append(overlap_section(found, trained_on))
     document.sections.append(_deviations(found, deviations))
     return document
 
@@ -84,14 +98,14 @@ def write_report(document: Document, folder: Path) -> Path:
     return folder / PAGE
 
 
-def write_model_cards(found: Gathered, folder: Path) -> list[Path]:
+def write_model_cards(found: Gathered, folder: Path, results: Results) -> list[Path]:
     """A card for each training run beside the report; those of an earlier report are removed."""
     for old in folder.glob("model-card-*.md"):
         old.unlink()
     cards = []
     for number, training in enumerate(found.trainings, start=1):
         cards.append(folder / f"model-card-{number}.md")
-        _write(cards[-1], as_markdown(make_model_card(training, found.systems)))
+        _write(cards[-1], as_markdown(make_model_card(training, found.systems, results)))
     return cards
 
 
@@ -121,13 +135,9 @@ def _setting_tables(systems: Sequence[System]) -> list[Table]:
 def _deviations(found: Gathered, given: Sequence[str]) -> Section:
     lines = list(given)
     lines += [f"{system.title} departs from its protocol: {line}" for system in found.systems for line in system.departures]
-    for key in ("team", "attempts", "scorer", "retriever", "sampling", "protocol", "questions", "searchparty"):
-        values = {system.setting[key] for system in found.systems}
-        if len(values) > 1:
-            lines.append(f"The systems differ in {key}: see Protocol. A difference between them may come from that alone.")
     if len({training.recipe.seed for training in found.trainings}) == 1:
         lines.append("One training seed: intervals are over questions, not over what training again would give.")
-    return Section("Deviations", lines or ["None was named, and none was found by comparing settings."])
+    return Section("Deviations", lines or ["None was named, and no run says that it departs from its protocol."])
 
 
 def _write(path: Path, text: str) -> None:

@@ -21,7 +21,7 @@ from searchparty.teams.registry import find_team
 from searchparty.training.judge import judge_prompt
 from searchparty.training.overlap import refuse_tested_questions
 from searchparty.training.planner_prices import check_named_prices
-from searchparty.training.playing import load_stage_questions, team_options, team_recipe
+from searchparty.training.playing import StageQuestions, team_options, team_recipe
 from searchparty.training.recipe import EvalStage, RLStage, SFTStage, StageSpec, TrainRecipe
 from searchparty.training.recorded_episodes import episode_files
 from searchparty.training.references import CRITIC, model_references, role_models
@@ -39,8 +39,9 @@ def check_recipe(recipe: TrainRecipe) -> None:
         faults += [f"trackers: {line}" for line in error.lines]
     origins: dict[str, ModelSpec] = {}
     there: set[str] = set()
+    questions = StageQuestions()
     for name, spec in recipe.stages.items():
-        for place, check in _checks(name, spec, recipe, origins, there):
+        for place, check in _checks(spec, recipe, origins, there, questions):
             try:
                 check()
             except UserError as error:
@@ -52,10 +53,10 @@ def check_recipe(recipe: TrainRecipe) -> None:
 
 
 def _checks(
-    name: str, spec: StageSpec, recipe: TrainRecipe, origins: Mapping[str, ModelSpec], there: set[str]
+    spec: StageSpec, recipe: TrainRecipe, origins: Mapping[str, ModelSpec], there: set[str], questions: StageQuestions
 ) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "", lambda: _references(spec, origins)
-    yield "", lambda: _questions(spec)
+    yield "", lambda: _questions(spec, questions)
     yield "scorer: ", lambda: scorer_named(spec.scorer)
     for team in spec.teams if isinstance(spec, SFTStage) else (spec.team,):
         yield "", lambda team=team: _team(spec, team)  # type: ignore[misc]
@@ -70,7 +71,7 @@ def _checks(
             judge = spec.judge
             yield "judge: ", lambda: judge_prompt(judge.prompt)
     if not isinstance(spec, EvalStage):
-        yield "", lambda: refuse_tested_questions(spec, recipe)
+        yield "", lambda: refuse_tested_questions(spec, recipe, questions)
     if isinstance(spec, EvalStage) and spec.baseline is not None:
         yield "", lambda: _baseline(spec, recipe)
 
@@ -87,8 +88,8 @@ def _references(spec: StageSpec, origins: Mapping[str, ModelSpec]) -> None:
         raise UserError(*faults)
 
 
-def _questions(spec: StageSpec) -> None:
-    count = len(load_stage_questions(spec))
+def _questions(spec: StageSpec, questions: StageQuestions) -> None:
+    count = len(questions.of(spec))
     if isinstance(spec, SFTStage) and spec.episodes is not None:
         episode_files(spec.episodes)
     if isinstance(spec, RLStage):
@@ -98,7 +99,7 @@ def _questions(spec: StageSpec) -> None:
             )
         if spec.development is not None:
             try:
-                load_stage_questions(spec.development)
+                questions.of(spec.development)
             except UserError as error:
                 raise UserError(*(f"development: {line}" for line in error.lines)) from None
 

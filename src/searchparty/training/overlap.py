@@ -13,7 +13,7 @@ from searchparty.errors import UserError
 from searchparty.questions.near_copies import RUN, find_near_copies
 from searchparty.questions.overlap import find_overlap, shared_with
 from searchparty.questions.types import Question
-from searchparty.training.playing import load_stage_questions
+from searchparty.training.playing import StageQuestions
 from searchparty.training.recipe import EvalStage, PlayedStage, TrainRecipe
 
 SHOWN = 3
@@ -39,12 +39,27 @@ class StageOverlap:
 def stage_overlaps(recipe: TrainRecipe) -> list[StageOverlap]:
     """Every part that learns beside every evaluation; the same files are compared once. Raises UserError for a missing file."""
     found: dict[tuple[object, object], StageOverlap] = {}
-    for learns, part in _learning(recipe):
+    questions = StageQuestions()
+    for learns, part in learning_parts(recipe):
         for asks, stage in recipe.stages.items():
-            files = (_source(part), (_source(stage), getattr(stage, "protocol", None)))
+            files = questions.source(part), questions.source(stage)
             if isinstance(stage, EvalStage) and files not in found:
-                found[files] = _compared(learns, load_stage_questions(part), asks, load_stage_questions(stage))
+                found[files] = overlap_of(learns, questions.of(part), asks, questions.of(stage))
     return list(found.values())
+
+
+def overlap_of(learns: str, learned: Sequence[Question], asks: str, asked: Sequence[Question]) -> StageOverlap:
+    """Compare the questions of one part that learns with those of one evaluation."""
+    overlap = find_overlap(asked, learned)
+    return StageOverlap(
+        learns=learns,
+        asks=asks,
+        learned=len(learned),
+        asked=len(asked),
+        same_text=sum(len(group.first) for group in overlap.groups),
+        near_copies=len({one.first for one in find_near_copies(asked, learned)}),
+        same_official_id=len(overlap.same_official_id),
+    )
 
 
 def overlap_lines(overlaps: Sequence[StageOverlap]) -> list[str]:
@@ -56,15 +71,15 @@ def overlap_lines(overlaps: Sequence[StageOverlap]) -> list[str]:
     ]
 
 
-def refuse_tested_questions(spec: PlayedStage, recipe: TrainRecipe) -> None:
+def refuse_tested_questions(spec: PlayedStage, recipe: TrainRecipe, questions: StageQuestions) -> None:
     """Raises UserError if a stage learns from, or chooses its checkpoint by, questions that a protocol of the recipe asks."""
     faults = []
     for asks, stage in recipe.stages.items():
         if not isinstance(stage, EvalStage) or stage.protocol is None:
             continue
-        asked = load_stage_questions(stage)
+        asked = questions.of(stage)
         for place, part in _parts(spec):
-            shared = shared_with(load_stage_questions(part), asked)
+            shared = shared_with(questions.of(part), asked)
             if shared:
                 more = f" and {len(shared) - SHOWN} more" if len(shared) > SHOWN else ""
                 faults.append(
@@ -75,7 +90,8 @@ def refuse_tested_questions(spec: PlayedStage, recipe: TrainRecipe) -> None:
         raise UserError(*faults)
 
 
-def _learning(recipe: TrainRecipe) -> Iterator[tuple[str, Any]]:
+def learning_parts(recipe: TrainRecipe) -> Iterator[tuple[str, Any]]:
+    """Every part of a recipe that learns, or chooses a checkpoint, by questions: its name, and what names the questions."""
     for name, spec in recipe.stages.items():
         if not isinstance(spec, EvalStage):
             for place, part in _parts(spec):
@@ -88,20 +104,3 @@ def _parts(spec: PlayedStage) -> Iterator[tuple[str, Any]]:
     development = getattr(spec, "development", None)
     if development is not None:
         yield "development.questions", development
-
-
-def _source(part: Any) -> tuple[object, object, object]:
-    return part.questions, part.format, part.limit
-
-
-def _compared(learns: str, learned: Sequence[Question], asks: str, asked: Sequence[Question]) -> StageOverlap:
-    overlap = find_overlap(asked, learned)
-    return StageOverlap(
-        learns=learns,
-        asks=asks,
-        learned=len(learned),
-        asked=len(asked),
-        same_text=sum(len(group.first) for group in overlap.groups),
-        near_copies=len({one.first for one in find_near_copies(asked, learned)}),
-        same_official_id=len(overlap.same_official_id),
-    )

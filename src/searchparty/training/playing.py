@@ -75,6 +75,27 @@ def temperatures(stage: PlayedStage, roles: Mapping[str, Any]) -> dict[str, floa
 
 def load_stage_questions(stage: Any) -> list[Question]:
     """The questions that a stage, or its development part, names: each once, with golden answers. Raises UserError."""
-    if isinstance(stage, EvalStage):
-        return load_asked_questions(eval_recipe(stage, 0))[0]
-    return load_scorable(stage.questions, stage.format, stage.limit)[0]
+    return StageQuestions().of(stage)
+
+
+class StageQuestions:
+    """The questions of stages, of which several often name the same: each file is read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[object, ...], list[Question]] = {}
+
+    def of(self, stage: Any) -> list[Question]:
+        """As `load_stage_questions`; the list is shared and must stay as it is."""
+        played = eval_recipe(stage, 0) if isinstance(stage, EvalStage) else None
+        source = self.source(stage)
+        if source not in self._read:
+            if played is not None:
+                self._read[source] = load_asked_questions(played)[0]
+            else:
+                self._read[source] = load_scorable(stage.questions, stage.format, stage.limit)[0]
+        return self._read[source]
+
+    @staticmethod
+    def source(stage: Any) -> tuple[object, ...]:
+        """Equal for stages that name the same questions."""
+        return stage.questions, stage.format, stage.limit, getattr(stage, "protocol", None)

@@ -39,6 +39,8 @@ from searchparty.files import atomic_output, read_json, write_json
 from searchparty.training.recipe import TrainRecipe
 
 FORMAT = 1
+SEED = "seed-"
+"""Begins the name of the run of one of several seeds."""
 OWN_NAMES = (
     "recipe.resolved.yaml", "environment.json", "metrics.jsonl", "stages", "evaluations", "report.json", "report.md",
     "overlap.json", "workflows.json", "workflows.md", "trackers",
@@ -199,3 +201,9 @@ def _may_change(key: str) -> bool:
     """Whether a resumed run may have another value under this key of the recipe. A stage's name decides nothing."""
     top, *below = key.split(".", 2)
     return top == "trackers" or (len(below) == 2 and any(part in f".{below[1]}" for part in MAY_CHANGE))
+
+
+def seed_runs(path: Path) -> list[Path]:
+    """The runs of several seeds of one recipe below a directory, in the order of their seeds; none if it holds no such."""
+    found = {child: child.name.removeprefix(SEED) for child in path.glob(f"{SEED}*") if TrainDirectory(child).is_run}
+    return sorted(found, key=lambda child: (int(found[child]) if found[child].isdecimal() else 0, child.name))

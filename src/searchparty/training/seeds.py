@@ -16,7 +16,7 @@ from searchparty.training.listening import TrainListener
 from searchparty.training.recipe import TrainRecipe
 from searchparty.training.report import Compared, read_report
 from searchparty.training.run import train
-from searchparty.training.run_directory import TrainDirectory
+from searchparty.training.run_directory import SEED, TrainDirectory
 
 
 async def train_seeds(
@@ -54,7 +54,7 @@ def run_places(recipe: TrainRecipe, directory: Path) -> list[tuple[Path, TrainRe
     """The directory of each run that a recipe stands for, and the recipe of that run alone."""
     if not recipe.seeds:
         return [(directory, recipe)]
-    return [(directory / f"seed-{seed}", recipe.model_copy(update={"seed": seed, "seeds": ()})) for seed in recipe.seeds]
+    return [(directory / f"{SEED}{seed}", recipe.model_copy(update={"seed": seed, "seeds": ()})) for seed in recipe.seeds]
 
 
 def over_seeds(reports: Sequence[Sequence[Compared]]) -> list[dict[str, object]]:

@@ -1,11 +1,14 @@
 """Applying a protocol to an evaluation: it fills in what the recipe leaves open, and refuses what contradicts it.
 
-The retriever alone may be another one, since few have the corpus of a paper; that is a departure, which every result names.
+The retriever alone may be another one, since few have the corpus of a paper, and questions may not say their split, since few
+files do; these are departures, which every result names.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -14,6 +17,7 @@ from searchparty.config.recipe import EvalRecipe
 from searchparty.errors import UserError
 from searchparty.evaluation.protocols.types import Protocol, load_protocol
 from searchparty.evaluation.run_folder import flat
+from searchparty.questions.types import Question
 from searchparty.teams.registry import find_team
 
 
@@ -58,11 +62,14 @@ def filled_in(document: Any) -> Any:
         return document
 
 
-def describe_protocol(name: str | None, retriever: str | None, *, searches: bool) -> dict[str, Any] | None:
+def describe_protocol(
+    name: str | None, retriever: str | None, questions: Sequence[Question], *, searches: bool
+) -> dict[str, Any] | None:
     """What the environment of a run says of its protocol: name, version, content, hash, departures; None without one.
 
     Args:
         retriever: the identity of the one in use; None if it has not said, which may be a departure and counts as one.
+        questions: those asked. Where the protocol names a split, one that does not say its own may be a departure too.
         searches: whether the team has a retriever at all; one that has none does not depart from the protocol's.
     """
     if name is None:
@@ -71,6 +78,7 @@ def describe_protocol(name: str | None, retriever: str | None, *, searches: bool
     departures = []
     if searches and not (retriever and _names(retriever, protocol.retriever)):
         departures = [f"retriever: the protocol has {protocol.retriever}, the run {retriever or 'one without a name'}"]
+    departures += _without_split(protocol, questions)
     return {
         "name": protocol.name,
         "version": protocol.version,
@@ -78,6 +86,17 @@ def describe_protocol(name: str | None, retriever: str | None, *, searches: bool
         "document": protocol.document,
         "departures": departures,
     }
+
+
+def _without_split(protocol: Protocol, questions: Sequence[Question]) -> list[str]:
+    """A line for each dataset of which questions were asked that do not say their split."""
+    unsaid = Counter(question.dataset for question in questions if question.split is None)
+    return [
+        f"split: the protocol asks {spec.split} of {name}, and {unsaid[name]} of the questions asked do not say their split; "
+        f"if it is {spec.split}, write that down: searchparty questions convert IN -o OUT.jsonl --split {spec.split}"
+        for name, spec in protocol.datasets.items()
+        if spec.split is not None and unsaid[name]
+    ]
 
 
 def _names(identity: str, word: str) -> bool:
