@@ -69,8 +69,10 @@ class Slots:
             return
         rows, positions = -(-rows // 4) * 4, -(-positions // 256) * 256
         held_rows, held_positions = max(rows, shape[2]), max(positions, shape[4])
-        # A batch fills up row by row, and moving it takes time.
+        # A batch fills up row by row, and moving it takes time. Main memory costs nothing until it is written to.
         spare_rows = max(rows, 2 * shape[2]) if rows > shape[2] else shape[2]
+        if old.device.type == "cpu":
+            spare_rows = max(spare_rows, self._max_tokens // held_positions)
         rooms = [(spare_rows, held_positions), (held_rows, held_positions)]
         shape[2], shape[4] = next((room for room in rooms if room[0] * room[1] <= self._max_tokens), (rows, positions))
         self._store = _zeros(shape, old.dtype, old.device)
