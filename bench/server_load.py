@@ -1,4 +1,4 @@
-"""Many HTTP clients in few processes: each keeps one connection and sends one request at a time. Knows nothing of what is asked.
+"""Many HTTP clients in few processes: each keeps one connection, with one request at a time. Does not know what is asked.
 
 A bare protocol on a socket, since a client library would cost more than the server that is measured.
 """
