@@ -18,6 +18,7 @@ import multiprocessing
 import resource
 import sqlite3
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -42,9 +43,22 @@ def in_own_process(stage: Callable[..., dict[str, float]], *arguments: Any) -> d
 
 
 def _with_peak_memory(stage: Callable[..., dict[str, float]], arguments: tuple[Any, ...]) -> dict[str, float]:
-    figures = stage(*arguments)
+    highest, over = _own_memory(), threading.Event()
+
+    def watch() -> None:
+        nonlocal highest
+        while not over.wait(0.05):
+            highest = max(highest, _own_memory())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        figures = stage(*arguments)
+    finally:
+        over.set()
+        watcher.join()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {**figures, "peak memory, MB": peak, "own memory at the end, MB": _own_memory()}
+    return {**figures, "peak memory, MB": peak, "of it not mapped, MB": highest}
 
 
 def _own_memory() -> float:
