@@ -14,19 +14,15 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import multiprocessing
-import resource
 import sqlite3
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import orjson
+from own_process import in_own_process
 from retrieval_rivals import RIVALS
 
 from searchparty.files import read_jsonl
@@ -34,37 +30,6 @@ from searchparty.questions.sample import sample_corpus, sample_questions
 
 PASSES = 3
 BATCH = 256
-
-
-def in_own_process(stage: Callable[..., dict[str, float]], *arguments: Any) -> dict[str, float]:
-    """Run a stage in a fresh process; its figures and its peak memory in MB."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_with_peak_memory, stage, arguments).result()
-
-
-def _with_peak_memory(stage: Callable[..., dict[str, float]], arguments: tuple[Any, ...]) -> dict[str, float]:
-    highest, over = _own_memory(), threading.Event()
-
-    def watch() -> None:
-        nonlocal highest
-        while not over.wait(0.05):
-            highest = max(highest, _own_memory())
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        figures = stage(*arguments)
-    finally:
-        over.set()
-        watcher.join()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {**figures, "peak memory, MB": peak, "of it not mapped, MB": highest}
-
-
-def _own_memory() -> float:
-    """Memory in MB that is no page of a file; Linux only, see proc(5)."""
-    status = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in status if line.startswith("RssAnon:")) / 1024
 
 
 def repeated(corpus: Path, passages: int, target: Path) -> Path:
