@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from searchparty.retrieval.building import Progress
-from searchparty.retrieval.mapped import save_array
+from searchparty.retrieval.mapped import new_array, save_array
 
 ROWS_FILE = "posting_rows.npy"
 WEIGHTS_FILE = "posting_weights.npy"
@@ -55,8 +54,8 @@ def write_postings(
         progress("counting passages of words", first, passages)
         frequencies += np.bincount(block_terms, minlength=terms)
     starts = np.concatenate(([0], np.cumsum(frequencies)))
-    rows = open_memmap(folder / ROWS_FILE, mode="w+", dtype=np.int32, shape=(int(starts[-1]),))
-    weights = open_memmap(folder / WEIGHTS_FILE, mode="w+", dtype=np.float32, shape=rows.shape)
+    rows = new_array(folder / ROWS_FILE, np.int32, int(starts[-1]))
+    weights = new_array(folder / WEIGHTS_FILE, np.float32, len(rows))
 
     idf = np.log(1 + (passages - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
     saturation = k1 * ((1 - b) + b * numbered.lengths / numbered.lengths.mean())
@@ -72,8 +71,6 @@ def write_postings(
     progress("weighing words", passages, passages)
     save_array(folder / STARTS_FILE, starts)
     save_array(folder / CEILINGS_FILE, np.maximum.reduceat(weights, starts[:-1]))
-    rows.flush()
-    weights.flush()
     return len(rows)
 
 
