@@ -21,7 +21,7 @@ WEIGHTS_FILE = "posting_weights.npy"
 STARTS_FILE = "posting_starts.npy"
 CEILINGS_FILE = "term_ceilings.npy"
 
-BLOCK_WORDS = 2**24
+BLOCK_WORDS = 2**23
 """Words whose postings are made at a time: about 0.6 GB of memory."""
 
 
