@@ -1,23 +1,29 @@
-"""Speed and memory of BM25: building, opening, searching one by one and in batches, beside bm25s' own numpy search.
+"""Speed and memory of BM25: building, opening, searching one by one and in batches, beside bm25s over the same arrays, and
+beside rank_bm25, tantivy and SQLite FTS5 (`retrieval_rivals.py`) as far as they are installed.
 
-    python bench/retrieval.py [CORPUS] [--queries QUESTIONS.jsonl] [-k 3]
+    python bench/retrieval.py [CORPUS] [--queries QUESTIONS.jsonl] [-k 3] [--passages 1000000] [--only-ours]
 
-Without arguments the sample in the package is used, which is too small for more than a first look. Each stage runs in a process
-of its own, so that peak memory is that stage's alone. Rates are the best of three passes over the queries.
+Without arguments the sample in the package is used, which is too small for more than a first look. `--passages` repeats the
+corpus, or cuts it, to so many passages with ids of their own: sizes and memory are then those of real text, the number of
+different words is not. Each stage runs in a process of its own, so that peak memory is that stage's alone. Pages of mapped
+files count in it, though the system can take them back, so memory of the process's own is given as well. Rates are the best of
+three passes over the queries.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import resource
+import itertools
+import sqlite3
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+
+import orjson
+from own_process import in_own_process
+from retrieval_rivals import RIVALS
 
 from searchparty.files import read_jsonl
 from searchparty.questions.sample import sample_corpus, sample_questions
@@ -26,15 +32,19 @@ PASSES = 3
 BATCH = 256
 
 
-def in_own_process(stage: Callable[..., dict[str, float]], *arguments: Any) -> dict[str, float]:
-    """Run a stage in a fresh process; its figures and its peak memory in MB."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_with_peak_memory, stage, arguments).result()
+def repeated(corpus: Path, passages: int, target: Path) -> Path:
+    """Write so many passages of the corpus, again and again from its beginning, each with an id of its own."""
+    from searchparty.retrieval.corpus import read_corpus
 
-
-def _with_peak_memory(stage: Callable[..., dict[str, float]], arguments: tuple[Any, ...]) -> dict[str, float]:
-    figures = stage(*arguments)
-    return {**figures, "peak memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    with target.open("wb") as stream:
+        written = turn = 0
+        while written < passages:
+            for _, passage in itertools.islice(read_corpus(corpus, None), passages - written):
+                record = {"id": f"{turn}-{passage.id}", "title": passage.title, "text": passage.text}
+                stream.write(orjson.dumps(record) + b"\n")
+                written += 1
+            turn += 1
+    return target
 
 
 def build(corpus: Path, folder: Path) -> dict[str, float]:
@@ -60,6 +70,7 @@ def search(folder: Path, queries: list[str], k: int) -> dict[str, float]:
     opened = time.perf_counter()
     index.search(queries[:1], k)
     answered = time.perf_counter()
+    index.prepare(wait=True)
     batches = [queries[start : start + BATCH] for start in range(0, len(queries), BATCH)]
     return {
         "import, ms": 1000 * (imported - started),
@@ -129,20 +140,32 @@ def main() -> None:
     parser.add_argument("corpus", nargs="?", type=Path, default=sample_corpus(), help="default: the sample in the package")
     parser.add_argument("--queries", type=Path, default=sample_questions(), help="JSON lines with a field 'question'")
     parser.add_argument("-k", type=int, default=3)
+    parser.add_argument("--passages", type=int, metavar="N", help="repeat or cut the corpus to N passages")
+    parser.add_argument("--only-ours", action="store_true", help="neither bm25s nor the rivals")
     options = parser.parse_args()
     queries = [str(record["question"]) for _, record in read_jsonl(options.queries)]
 
+    print(f"BM25 over {options.corpus.name}, {len(queries)} queries, k = {options.k}", flush=True)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "index"
-        stages = {
-            "build": in_own_process(build, options.corpus, folder),
-            "search": in_own_process(search, folder, queries, options.k),
-            "scoring alone": in_own_process(scoring, folder, queries, options.k),
-        }
-    print(f"BM25 over {options.corpus.name}, {len(queries)} queries, k = {options.k}")
-    for stage, figures in stages.items():
-        for measure, value in figures.items():
-            print(f"  {stage:<14} {measure:<32} {value:>12,.1f}")
+        folder, corpus = Path(name) / "index", options.corpus
+        if options.passages is not None:
+            corpus = repeated(options.corpus, options.passages, Path(name) / "corpus.jsonl")
+        report("build", in_own_process(build, corpus, folder))
+        report("search", in_own_process(search, folder, queries, options.k))
+        if options.only_ours:
+            return
+        report("scoring alone", in_own_process(scoring, folder, queries, options.k))
+        for rival, stage in RIVALS.items():
+            try:
+                report(rival, in_own_process(stage, corpus, Path(name) / rival, queries, options.k))
+            except (ImportError, RuntimeError, sqlite3.Error) as reason:
+                print(f"  {rival:<14} {reason}", flush=True)
+
+
+def report(stage: str, figures: dict[str, float]) -> None:
+    """Print the figures of a stage."""
+    for measure, value in figures.items():
+        print(f"  {stage:<14} {measure:<32} {value:>12,.1f}", flush=True)
 
 
 if __name__ == "__main__":

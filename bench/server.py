@@ -1,40 +1,42 @@
 """Requests per second and latency of `retriever serve` with 1, 32 and 256 clients, beside a plain FastAPI server of Search-R1's
 shape over the same index (`plain_server.py`), and beside the search behind both without HTTP.
 
-    python bench/server.py [CORPUS] [--queries QUESTIONS.jsonl] [-k 3] [--seconds 5] [--batch 1] [--workers 1]
+    python bench/server.py [CORPUS] [--queries QUESTIONS.jsonl] [-k 3] [--seconds 5] [--batch 1] [--workers 1] [--processes 1]
 
-Each server runs in a process of its own; all clients run in this one, on the same cores, so their cost lowers the figures. Each
-client keeps one connection and sends one request at a time. The servers take turns for each number of clients. `searching`
-remembers no answers, so that every query is searched for, as with the plain server; `remembering` is the default of
-`retriever serve` and meets queries that it has answered before, as those of a group's episodes and of later epochs are.
-`CPU ms` is what the server's processes spent on a request; it depends less on what else the machine does.
+The plain server is one process, as Search-R1's is; `--workers` are those of `retriever serve`. The clients run on the same
+machine, in `--processes` of their own, so where cores are short their cost lowers the figures. The servers take turns for each
+number of clients. `searching` remembers no answers, so that every query is searched for, as with the plain server;
+`remembering` is the default of `retriever serve` and meets queries that it has answered before, as those of a group's episodes
+and of later epochs are. `of search` is the rate as a share of what searching alone, without HTTP, reaches in one thread of one
+process. `CPU ms` is what the server's processes spent on a request; it depends less on what else the machine does. Linux only.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import itertools
+import os
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import orjson
-import psutil
+from server_load import Clients
 
 from searchparty.files import read_jsonl
 from searchparty.questions.sample import sample_corpus, sample_questions
 from searchparty.retrieval.bm25 import BM25Index
 
 CLIENTS = (1, 32, 256)
+WARMING_SECONDS = 3.0
+"""Of load before anything is measured: compiled scoring is loaded in it."""
 
 
 def http_request(queries: list[str], k: int, host: str) -> bytes:
@@ -42,30 +44,6 @@ def http_request(queries: list[str], k: int, host: str) -> bytes:
     body = orjson.dumps({"queries": queries, "topk": k, "return_scores": True})
     head = f"POST /retrieve HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
-
-
-async def client(address: str, requests: Iterator[bytes], until: float, latencies: list[float]) -> None:
-    """Send requests one after the other on one connection until the time is up."""
-    target = urlsplit(address)
-    reader, writer = await asyncio.open_connection(target.hostname, target.port)
-    while time.perf_counter() < until:
-        started = time.perf_counter()
-        writer.write(next(requests))
-        head = await reader.readuntil(b"\r\n\r\n")
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(head.decode())
-        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-        await reader.readexactly(int(length.split(b":")[1]))
-        latencies.append(time.perf_counter() - started)
-    writer.close()
-
-
-async def load(address: str, requests: Iterator[bytes], clients: int, seconds: float) -> list[float]:
-    """The latencies of all requests that the clients made in the time."""
-    latencies: list[float] = []
-    until = time.perf_counter() + seconds
-    await asyncio.gather(*(client(address, requests, until, latencies) for _ in range(clients)))
-    return latencies
 
 
 def pure_search(index: BM25Index, queries: list[str], k: int) -> float:
@@ -80,11 +58,11 @@ def pure_search(index: BM25Index, queries: list[str], k: int) -> float:
 
 
 @contextmanager
-def running(command: list[str]) -> Iterator[psutil.Process]:
-    """A server process."""
+def running(command: list[str]) -> Iterator[int]:
+    """The number of a server process."""
     with subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL) as server:
         try:
-            yield psutil.Process(server.pid)
+            yield server.pid
         finally:
             server.terminate()
 
@@ -118,18 +96,19 @@ class Figures:
     cpu: float
 
 
-def cpu_seconds(server: psutil.Process) -> float:
+def cpu_seconds(server: int) -> float:
     """Spent by a server and its workers so far."""
-    times = [process.cpu_times() for process in (server, *server.children())]
-    return float(sum(time.user + time.system for time in times))
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    # Behind the name in brackets, which may hold spaces, user and system time are the 12th and 13th fields; see proc(5).
+    fields = [Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split() for process in (server, *children)]
+    return sum(int(user) + int(system) for *_, user, system in (row[:13] for row in fields)) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(server: psutil.Process, address: str, bodies: list[list[str]], k: int, clients: int, seconds: float) -> Figures:
+def measure(server: int, address: str, requests: Sequence[bytes], clients: int, seconds: float, pool: Clients) -> Figures:
     """Load a server with so many clients, after half a second that is not counted."""
-    requests = itertools.cycle([http_request(queries, k, urlsplit(address).netloc) for queries in bodies])
-    asyncio.run(load(address, requests, clients, 0.5))
+    pool.load(address, requests, clients, 0.5)
     before = cpu_seconds(server)
-    latencies = asyncio.run(load(address, requests, clients, seconds))
+    latencies = pool.load(address, requests, clients, seconds)
     cpu = 1000 * (cpu_seconds(server) - before) / len(latencies)
     tail = statistics.quantiles(latencies, n=100)[98]
     return Figures(len(latencies) / seconds, 1000 * statistics.median(latencies), 1000 * tail, cpu)
@@ -146,13 +125,15 @@ def main() -> None:
     )
     parser.add_argument("--batch", type=int, default=1, help="queries in a request (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="processes of `retriever serve` (default: %(default)s)")
+    parser.add_argument("--processes", type=int, help="processes that play the clients (default: as many as --workers)")
     options = parser.parse_args()
     queries = [str(record["question"]) for _, record in read_jsonl(options.queries)]
     bodies = [[queries[(start + place) % len(queries)] for place in range(options.batch)] for start in range(len(queries))]
 
-    with tempfile.TemporaryDirectory() as name, ExitStack() as servers:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as servers, Clients(options.processes or options.workers) as pool:
         folder = Path(name) / "index"
         index = BM25Index.build(options.corpus, folder)
+        index.prepare(wait=True)
         milliseconds = options.batch * pure_search(index, queries, options.k)
         ours = ["-m", "searchparty", "retriever", "serve", str(folder), "--workers", str(options.workers), "--port"]
         commands = {
@@ -163,8 +144,13 @@ def main() -> None:
         ports = {name: str(free_port()) for name in commands}
         processes = {name: servers.enter_context(running(command(ports[name]))) for name, command in commands.items()}
         addresses = {name: f"http://127.0.0.1:{port}" for name, port in ports.items()}
-        for address in addresses.values():
+        requests = {
+            name: [http_request(queries, options.k, urlsplit(address).netloc) for queries in bodies]
+            for name, address in addresses.items()
+        }
+        for name, address in addresses.items():
             wait_for(address)
+            pool.load(address, requests[name], 8 * options.workers, WARMING_SECONDS)
         print(
             f"{len(index):,} passages, k = {options.k}, {len(queries):,} different queries, {options.batch} in a request;"
             f" searching for them without HTTP: {milliseconds:.3f} ms ({1000 / milliseconds:,.0f}/s)"
@@ -174,7 +160,7 @@ def main() -> None:
         for clients in CLIENTS:
             plain = 0.0
             for name, address in addresses.items():
-                found = measure(processes[name], address, bodies, options.k, clients, options.seconds)
+                found = measure(processes[name], address, requests[name], clients, options.seconds, pool)
                 plain = plain or found.rate
                 print(
                     f"{clients:>8}  {name:<14} {found.rate:>10,.0f} {found.rate / plain:>9.1f}x"

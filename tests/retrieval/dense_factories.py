@@ -23,6 +23,7 @@ class HashingEncoder:
     def __init__(self, dimension: int = 32, seed: str = "", profile: str = "hashing", scaled: bool = True) -> None:
         self.dimension = dimension
         self.name = f"hashing-{seed or 'plain'}"
+        self.digest = f"sha256:{self.name}"
         self.settings = {"profile": profile}
         self.encoded: list[int] = []
         self._seed = seed

@@ -12,7 +12,7 @@ from searchparty.retrieval.types import Retriever
 
 
 @contextmanager
-def running(retriever: Retriever, passages: int, default_k: int = 3, **options: Any) -> Iterator[str]:
+def running(retriever: Retriever, passages: int | None, default_k: int = 3, **options: Any) -> Iterator[str]:
     """The address of a server that runs in a thread."""
     with running_application(RetrievalServer(retriever, passages, default_k, **options)) as address:
         yield address

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from retrieval_factories import DATA, build, ids, passages_of
 
+from searchparty.errors import UserError
 from searchparty.retrieval.analysis import EnglishAnalyzer
 from searchparty.retrieval.bm25 import BM25Index
 from searchparty.retrieval.corpus import read_corpus
@@ -180,3 +183,13 @@ def test_identity_changes_with_settings_and_with_the_corpus(tmp_path: Path) -> N
 
     assert max(Counter(identities()).values()) == 1
     assert build(tmp_path / "4", passages_of("cat")).identity == BM25Index(tmp_path / "1" / "index").identity
+
+
+def test_a_disk_that_is_full_is_one_line_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int, offset: int, length: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(UserError, match="cannot be written \\(No space left on device\\); nothing was left behind"):
+        build(tmp_path, passages_of("cat", "dog"))
+    assert [path.name for path in tmp_path.iterdir() if "index" in path.name] == []

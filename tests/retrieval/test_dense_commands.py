@@ -49,7 +49,7 @@ def test_search_opens_the_index_with_the_encoder_that_it_names(index: Path, caps
     found = json.loads(capsys.readouterr().out)
     assert [hit["rank"] for hit in found["hits"]] == [1, 2]
     assert found["hits"][0]["id"] == passage["id"]
-    assert found["retriever"].startswith("dense(max_tokens=256,model=")
+    assert found["retriever"].startswith("dense(max_tokens=256,model_digest=sha256:")
 
 
 @pytest.mark.parametrize(

@@ -105,12 +105,13 @@ def test_an_index_opens_again_and_says_what_it_was_built_with(tmp_path: Path) ->
     assert opened.search(["bird cat"], 4) == built.search(["bird cat"], 4)
     assert opened.manifest.settings == {
         "model": "hashing-plain",
+        "model_digest": "sha256:hashing-plain",
         "profile": "hashing",
         "storage": "int8",
         "search": "exact",
     }
     assert opened.manifest.counts["dimension"] == 32
-    assert opened.identity.startswith("dense(model=hashing-plain,profile=hashing,search=exact,storage=int8)@")
+    assert opened.identity.startswith("dense(model_digest=sha256:hashing-plain,profile=hashing,search=exact,storage=int8)@")
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,12 @@ from pathlib import Path
 import httpx
 import pytest
 from retrieval_factories import DATA, build, write_corpus
+from running_server import running
 from stub_server import Reply, stub_server
 
 from searchparty.cli.main import main
+from searchparty.config.retrieval import SourceSpec
+from searchparty.evaluation.retrievers import open_choice, passages_of, plan_of, plan_with_device
 from searchparty.http_server.listening import bind
 from searchparty.retrieval.types import Passage
 
@@ -91,6 +94,8 @@ def test_a_passage_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.Capt
         (["search", "OUT", "query", "-k", "0"], "a whole number from 1"),
         (["retriever", "serve", "OUT"], "no such index folder"),
         (["retriever", "serve", "OUT", "--topk", "0"], "--topk 0"),
+        (["retriever", "serve", "no-such-plan.yaml"], "no-such-plan.yaml"),
+        (["retriever", "serve", "http://127.0.0.1:1", "--device", "cuda"], "is a server, which has"),
     ],
 )
 def test_bad_input_ends_with_2_and_leaves_nothing(
@@ -124,9 +129,9 @@ def test_a_port_in_use_ends_with_2(index: Path, capsys: pytest.CaptureFixture[st
 
 
 @contextmanager
-def serving(index: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving(index: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`retriever serve` as a process of its own, and the address that it prints."""
-    command = [sys.executable, "-m", "searchparty.cli.main", "retriever", "serve", str(index), "--port", "0"]
+    command = [sys.executable, "-m", "searchparty.cli.main", "retriever", "serve", str(index), "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -148,3 +153,39 @@ def test_the_server_answers_and_stops_at_a_signal(index: Path, sent: signal.Sign
         _, errors = process.communicate(timeout=20)
         assert process.returncode == code
         assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2")])
+def test_a_plan_is_served_as_it_searches(index: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    other = tmp_path / "other"
+    assert main(["index", "build", str(DATA / "passages.jsonl"), "-o", str(other), "--b", "1"]) == 0
+    plan = tmp_path / "rrf.yaml"
+    plan.write_text(f"sources: [{index}, {other}]\nfusion: reciprocal-rank\none_per_title: true\n")
+    wanted = open_choice(str(plan))
+    with serving(plan, *options) as (_, address):
+        reply = httpx.post(f"{address}/search", json={"version": 1, "queries": ["director"], "k": 5}, trust_env=False)
+        health = httpx.get(f"{address}/health", trust_env=False).json()
+    [hits] = wanted.search(["director"], 5)
+    assert [(hit["id"], hit["score"]) for hit in reply.json()["results"][0]] == [(hit.passage.id, hit.score) for hit in hits]
+    assert (health["identity"], health["passages"]) == (wanted.identity, 220)
+
+
+def test_a_server_of_a_server_does_not_know_the_number_of_passages(index: Path) -> None:
+    with serving(index) as (_, behind):
+        assert passages_of(plan_of(behind)) is None
+        with running(open_choice(behind, dialect="native"), None) as address:
+            reply = httpx.post(f"{address}/retrieve", json={"queries": ["director"], "topk": 2}, trust_env=False)
+            assert httpx.get(f"{address}/health", trust_env=False).json()["passages"] is None
+    assert len(reply.json()["result"][0]) == 2
+
+
+def test_a_device_is_only_for_a_dense_index_named_alone(
+    index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(f"sources: [{index}, {index}]\n")
+    assert main(["retriever", "serve", str(plan), "--device", "cuda"]) == 2
+    assert f"{plan}: names its sources and their devices itself; write device: cuda there" in capsys.readouterr().err
+    assert main(["retriever", "serve", str(index), "--port", "0", "--device", "cuda"]) == 2
+    assert "a model, a device or a way to search means nothing" in capsys.readouterr().err
+    assert plan_with_device("dense", "cuda:1").sources == [SourceSpec(index="dense", device="cuda:1")]

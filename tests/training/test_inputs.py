@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from training_factories import recipe, rl_stage
 
+from searchparty.models.model_folders import model_identity
 from searchparty.retrieval.manifest import load_manifest
 from searchparty.training.inputs import describe_inputs
 
@@ -28,3 +29,13 @@ def test_a_single_index_is_an_input_and_a_plan_that_is_not_there_is_none(world: 
     inputs = describe_inputs(recipe(a=rl_stage(world), b=rl_stage(world, index="nowhere.yaml")))
     assert inputs["a"]["index"] == load_manifest(world / "index").identity
     assert "index" not in inputs["b"]
+
+
+def test_the_encoder_that_a_source_names_is_an_input(world: Path, tmp_path: Path) -> None:
+    encoder = tmp_path / "encoder"
+    encoder.mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        (encoder / name).write_text("{}")
+    source = {"index": str(world / "index"), "model": str(encoder)}
+    inputs = describe_inputs(recipe(a={**rl_stage(world), "index": {"sources": [source]}}))
+    assert inputs["a"]["index.sources.0.model"] == model_identity(encoder)

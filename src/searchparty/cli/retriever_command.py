@@ -1,4 +1,4 @@
-"""`searchparty retriever serve DIR`: an index behind HTTP. `searchparty retriever cache FILE`: what a cache holds."""
+"""`searchparty retriever serve INDEX`: any retriever behind HTTP. `searchparty retriever cache FILE`: what a cache holds."""
 
 from __future__ import annotations
 
@@ -22,11 +22,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="action", required=True)
     serve = actions.add_parser(
         "serve",
-        help="serve an index over HTTP",
-        description="Serve an index over HTTP: POST /retrieve in Search-R1's dialect, POST /search with passages in full and"
+        help="serve a retriever over HTTP",
+        description="Serve a retriever over HTTP: POST /retrieve in Search-R1's dialect, POST /search with passages in full and"
         " the dialects of other projects, GET /health, GET /metrics for Prometheus.",
     )
-    serve.add_argument("index", metavar="DIR", help="folder of the index")
+    serve.add_argument(
+        "index",
+        metavar="INDEX",
+        help="folder of an index, FILE.yaml of a retriever (fusion, re-ranking) as a recipe names it, or address of a server",
+    )
+    serve.add_argument(
+        "--device",
+        metavar="NAME",
+        help="for a dense index: cards such as cuda or cuda:0,cuda:1, on which search is exact (default: the CPU)",
+    )
     add_serving_options(serve, port=8000, token_variable=TOKEN_VARIABLE, body_mb=16)
     serve.add_argument("--topk", type=int, default=3, help="hits per query where a request names none (default: %(default)s)")
     serve.add_argument("--workers", type=positive, default=1, metavar="N", help="processes (default: %(default)s)")
@@ -70,8 +79,8 @@ def _describe_cache(path: Path) -> int:
 
 
 def _serve(args: argparse.Namespace) -> int:
+    from searchparty.evaluation.retrievers import passages_of, plan_with_device
     from searchparty.http_server.listening import address_of, allow_many_connections, bind, bind_each
-    from searchparty.retrieval.manifest import load_manifest
 
     if args.topk < 1:
         raise UserError(f"--topk {args.topk}: at least 1 is needed")
@@ -82,28 +91,34 @@ def _serve(args: argparse.Namespace) -> int:
     warn_if_open(args.host, token, "search")
     if args.workers == 1:
         return _serve_here(args, token, bind(args.host, args.port))
-    passages = load_manifest(Path(args.index)).passages
+    plan = plan_with_device(args.index, args.device)
+    passages = passages_of(plan)
     listeners = bind_each(args.host, args.port, args.workers)
-    return _supervise(args, listeners, lambda: _announce(passages, address_of(listeners[0])))
+    return _supervise(args, listeners, lambda: _announce(args.index, passages, address_of(listeners[0])))
 
 
 def _serve_here(args: argparse.Namespace, token: str | None, listener: socket.socket | None) -> int:
     """Serve in this process: alone on a listener, or as the worker of a supervisor."""
+    from searchparty.evaluation.retrievers import open_choice, passages_of, plan_with_device
     from searchparty.http_server.listening import Server
     from searchparty.retrieval.metrics import Metrics
-    from searchparty.retrieval.opening import open_index
     from searchparty.retrieval.server import Limits, RetrievalServer
     from searchparty.retrieval.workers import Inheritance
 
-    index = open_index(args.index)
+    plan = plan_with_device(args.index, args.device)
+    passages = passages_of(plan)
+    retriever = open_choice(plan)
+    prepare = getattr(retriever, "prepare", None)
+    if prepare is not None:
+        prepare()
     limits = Limits(args.body_mb * MEGABYTE, args.waiting, args.memory_mb * MEGABYTE)
     if listener is not None:
-        application = RetrievalServer(index, len(index), args.topk, limits=limits, token=token)
-        Server(application, listener, lambda address: _announce(len(index), address)).run_on_socket()
+        application = RetrievalServer(retriever, passages, args.topk, limits=limits, token=token)
+        Server(application, listener, lambda address: _announce(args.index, passages, address)).run_on_socket()
         return 0
     inherited = Inheritance.from_argument(args.inherit)
     metrics = Metrics(inherited.shared_memory(), inherited.row)
-    application = RetrievalServer(index, len(index), args.topk, limits=limits, token=token, metrics=metrics)
+    application = RetrievalServer(retriever, passages, args.topk, limits=limits, token=token, metrics=metrics)
     server = Server(application, inherited.socket(), lambda address: inherited.say_ready())
     inherited.watch(lambda: setattr(server, "should_exit", True))
     server.run_on_socket()
@@ -120,10 +135,12 @@ def _supervise(args: argparse.Namespace, listeners: list[socket.socket], ready: 
     def command(inheritance: Inheritance) -> list[str]:
         words = [sys.executable, "-m", "searchparty", "retriever", "serve", args.index, "--inherit", inheritance.argument]
         words += [str(word) for option in options.items() for word in option]
+        words += ["--device", args.device] if args.device is not None else []
         return [*words, "--require-token"] if args.require_token else words
 
     return Supervisor(command, listeners, shared_bytes(len(listeners)), ready).run()
 
 
-def _announce(passages: int, address: str) -> None:
-    print(f"serving {passages:,} passages at {address}/retrieve (stop with Ctrl-C)", flush=True)
+def _announce(choice: str, passages: int | None, address: str) -> None:
+    served = choice if passages is None else f"{passages:,} passages"
+    print(f"serving {served} at {address}/retrieve (stop with Ctrl-C)", flush=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from searchparty.config.load import load_recipe
 from searchparty.config.retrieval import RerankSpec, RetrieverPlan, SourceSpec
+from searchparty.errors import UserError
 from searchparty.retrieval.fusion import FusedRetriever, Weighted
-from searchparty.retrieval.opening import open_retriever
+from searchparty.retrieval.manifest import load_manifest
+from searchparty.retrieval.opening import is_address, open_retriever
 from searchparty.retrieval.reranking import Ranker, RerankedRetriever
 from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.types import Retriever
@@ -23,8 +24,40 @@ def plan_of(choice: str | RetrieverPlan) -> RetrieverPlan:
     if isinstance(choice, RetrieverPlan):
         return choice
     if choice.endswith((".yaml", ".yml")):
+        # Imported here because reading YAML takes longer to import than an index takes to open.
+        from searchparty.config.load import load_recipe
+
         return load_recipe(RetrieverPlan, Path(choice), [], {})
     return RetrieverPlan(sources=[SourceSpec(index=choice)])
+
+
+def plan_with_device(choice: str, device: str | None) -> RetrieverPlan:
+    """The plan of a name, its only source on a device.
+
+    Args:
+        choice: see `plan_of`.
+        device: see `SourceSpec.device`; None leaves what the plan says.
+
+    Raises:
+        UserError: as `plan_of`, or the plan has several sources, or one whose device it names itself.
+    """
+    plan = plan_of(choice)
+    if device is None:
+        return plan
+    if len(plan.sources) > 1 or plan.sources[0].device is not None:
+        raise UserError(f"{choice}: names its sources and their devices itself; write device: {device} there")
+    return plan.model_copy(update={"sources": [plan.sources[0].model_copy(update={"device": device})]})
+
+
+def passages_of(plan: RetrieverPlan) -> int | None:
+    """How many passages the largest source has; None if one is a server or a collection.
+
+    Raises:
+        UserError: an index that cannot be used.
+    """
+    if any(is_address(source.index) for source in plan.sources):
+        return None
+    return max(load_manifest(Path(source.index)).passages for source in plan.sources)
 
 
 def open_choice(choice: str | RetrieverPlan, *, dialect: str = "search-r1", patience: Patience | None = None) -> Retriever:

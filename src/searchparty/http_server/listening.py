@@ -85,6 +85,8 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 application,
                 access_log=False,
+                proxy_headers=False,
+                server_header=False,
                 log_level="warning",
                 timeout_keep_alive=_IDLE_SECONDS,
                 timeout_graceful_shutdown=finishing_seconds,

@@ -12,13 +12,11 @@ import tempfile
 from pathlib import Path
 
 from searchparty.errors import UserError, missing_package
+from searchparty.file_digest import digest_files
 from searchparty.files import read_json, require_file
 
 CONVERTER_VERSION = 1
 """Part of the name of a converted folder: raise it when the conversion gives other files."""
-WHOLE_FILE_BYTES = 2**30
-"""Weight files up to this size are hashed whole, larger ones by samples."""
-SAMPLES, SAMPLE_BYTES = 1024, 2**18
 
 
 def check_model_folder(folder: Path) -> Path:
@@ -57,19 +55,7 @@ def model_identity(folder: Path) -> str:
     Weight files above 1 GiB go in by their size, their header and 1,024 samples spread over them: any training step changes it,
     a single altered weight may not.
     """
-    digest = hashlib.sha256()
-    for path in sorted([folder / "config.json", folder / "tokenizer.json", *folder.glob("*.safetensors")]):
-        size = path.stat().st_size
-        digest.update(f"{path.name} {size}\n".encode())
-        with path.open("rb") as stream:
-            if size <= WHOLE_FILE_BYTES:
-                while block := stream.read(2**24):
-                    digest.update(block)
-                continue
-            for sample in range(SAMPLES):
-                stream.seek(sample * (size - SAMPLE_BYTES) // (SAMPLES - 1))
-                digest.update(stream.read(SAMPLE_BYTES))
-    return f"sha256:{digest.hexdigest()[:16]}"
+    return digest_files(folder, [folder / "config.json", folder / "tokenizer.json", *folder.glob("*.safetensors")])
 
 
 def fetch_model(name: str) -> Path:

@@ -74,6 +74,16 @@ class BM25Index:
     def __len__(self) -> int:
         return len(self.passages)
 
+    def prepare(self, *, wait: bool = False) -> None:
+        """Load compiled scoring for the many queries that are going to come, in a thread beside the searching.
+
+        Args:
+            wait: until it is loaded.
+        """
+        self._best_rows.prepare(self._postings)
+        if wait:
+            self._best_rows.wait()
+
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """At most `k` hits per query, best first, ties by corpus order; none for a query without a known word."""
         if k < 1:

@@ -1,6 +1,6 @@
-"""Writes the files of a BM25 index. bm25s computes the weights; this module feeds it word numbers and lays its arrays down.
+"""Writes the files of a BM25 index: passages, vocabulary, postings. Memory grows with the vocabulary, hardly with the corpus.
 
-The vocabulary is sorted before the weights are made, so a term's number is its place in the sorted words.
+The vocabulary is sorted before the postings are made, so a term's number is its place in the sorted words.
 """
 
 from __future__ import annotations
@@ -16,20 +16,25 @@ import numpy as np
 from searchparty import __version__
 from searchparty.errors import UserError
 from searchparty.retrieval.analysis import EnglishAnalyzer
+from searchparty.retrieval.bm25_postings import (
+    CEILINGS_FILE,
+    ROWS_FILE,
+    STARTS_FILE,
+    WEIGHTS_FILE,
+    NumberedWords,
+    write_postings,
+)
 from searchparty.retrieval.building import Progress
 from searchparty.retrieval.corpus import read_corpus
 from searchparty.retrieval.manifest import FORMAT_VERSION, Manifest, file_sizes, save_manifest
-from searchparty.retrieval.mapped import map_array, save_array
+from searchparty.retrieval.mapped import map_array
 from searchparty.retrieval.scoring import Postings
 from searchparty.retrieval.store import PassageStore, save_passages
 from searchparty.retrieval.terms import save_terms
 from searchparty.retrieval.types import Passage
 
-ROWS_FILE = "posting_rows.npy"
-WEIGHTS_FILE = "posting_weights.npy"
-STARTS_FILE = "posting_starts.npy"
-CEILINGS_FILE = "term_ceilings.npy"
-
+_WORDS_FILE = "words.unfinished"
+"""Numbers of all words, while an index is built."""
 _REPORT_EVERY = 1000
 
 
@@ -41,17 +46,12 @@ def write_bm25_folder(
         raise UserError(f"k1 must be at least 0 and b from 0 to 1, not k1={k1:g}, b={b:g}")
     summary = save_passages(folder, _counted(read_corpus(corpus, format), progress), corpus)
     analyzer = EnglishAnalyzer()
-    words_of_passages, vocabulary = _number_words(PassageStore(folder), analyzer, progress)
+    numbered, vocabulary = _number_words(PassageStore(folder), analyzer, folder / _WORDS_FILE, progress)
     if not vocabulary:
         raise UserError(f"{corpus}: no passage holds a word that can be searched for; is this the right file?")
-
-    progress("weighing words", 0, None)
-    postings = _weigh(words_of_passages, vocabulary, k1, b)
-    save_terms(folder, sorted(word.encode() for word in vocabulary))
-    save_array(folder / ROWS_FILE, postings.rows)
-    save_array(folder / WEIGHTS_FILE, postings.weights)
-    save_array(folder / STARTS_FILE, postings.starts)
-    save_array(folder / CEILINGS_FILE, postings.ceilings)
+    save_terms(folder, [word.encode() for word in vocabulary])
+    postings = write_postings(folder, numbered, k1, b, progress)
+    (folder / _WORDS_FILE).unlink()
     save_manifest(
         folder,
         Manifest(
@@ -64,12 +64,11 @@ def write_bm25_folder(
             ids_sha256=summary.ids_sha256,
             counts={
                 "terms": len(vocabulary),
-                "postings": len(postings.rows),
-                "mean_words_per_passage": round(sum(map(len, words_of_passages)) / summary.passages, 2),
+                "postings": postings,
+                "mean_words_per_passage": round(float(numbered.lengths.mean()), 2),
             },
             built_with={
                 "searchparty": __version__,
-                "bm25s": version("bm25s"),
                 "numpy": version("numpy"),
                 "PyStemmer": version("PyStemmer"),
                 "python": platform.python_version(),
@@ -98,41 +97,23 @@ def _counted(passages: Iterator[tuple[int, Passage]], progress: Progress) -> Ite
 
 
 def _number_words(
-    store: PassageStore, analyzer: EnglishAnalyzer, progress: Progress
-) -> tuple[list[array[int]], dict[str, int]]:
-    """Each passage as numbers of its words, and the number of each word; numbers follow the words' byte order."""
+    store: PassageStore, analyzer: EnglishAnalyzer, file: Path, progress: Progress
+) -> tuple[NumberedWords, list[str]]:
+    """The words of all passages, kept in a file in the order of their first appearance, and the words in byte order."""
     first_seen: dict[str, int] = {}
-    words_of_passages = []
-    for done, passage in enumerate(store):
-        if done % _REPORT_EVERY == 0:
-            progress("counting words", done, len(store))
-        words_of_passages.append(
-            array("i", [first_seen.setdefault(word, len(first_seen)) for word in analyzer.words(passage.contents)])
-        )
+    lengths = array("i")
+    with file.open("wb") as stream:
+        for done, passage in enumerate(store):
+            if done % _REPORT_EVERY == 0:
+                progress("counting words", done, len(store))
+            numbers = array("i", [first_seen.setdefault(word, len(first_seen)) for word in analyzer.words(passage.contents)])
+            numbers.tofile(stream)
+            lengths.append(len(numbers))
     progress("counting words", len(store), len(store))
 
     sorted_words = sorted(first_seen, key=str.encode)
     final = np.empty(len(first_seen), dtype=np.int32)
-    final[[first_seen[word] for word in sorted_words]] = np.arange(len(sorted_words), dtype=np.int32)
-    for numbers in words_of_passages:
-        view = np.frombuffer(numbers, dtype=np.int32)
-        view[:] = final[view]
-    return words_of_passages, {word: number for number, word in enumerate(sorted_words)}
-
-
-def _weigh(words_of_passages: list[array[int]], vocabulary: dict[str, int], k1: float, b: float) -> Postings:
-    """Let bm25s compute the weight of every word in every passage."""
-    # Imported here because it is only needed to build, and takes longer to import than an index takes to open.
-    import bm25s
-
-    builder = bm25s.BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
-    builder.index((words_of_passages, vocabulary), create_empty_token=False, show_progress=False)
-    starts = builder.scores["indptr"].astype(np.int64, copy=False)
-    weights = builder.scores["data"]
-    return Postings(
-        rows=builder.scores["indices"],
-        weights=weights,
-        starts=starts,
-        ceilings=np.maximum.reduceat(weights, starts[:-1]),
-        passages=len(words_of_passages),
-    )
+    for number, word in enumerate(sorted_words):
+        final[first_seen[word]] = number
+    words = np.memmap(file, np.int32, "r") if sorted_words else np.empty(0, np.int32)
+    return NumberedWords(words, np.frombuffer(lengths, np.int32), final), sorted_words

@@ -60,9 +60,10 @@ def _check_target(target: Path, overwrite: bool) -> None:
 
 def _flush(folder: Path) -> None:
     """Have every file on the disk before the folder gets its name."""
-    for path in folder.iterdir():
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as stream:
+                os.fsync(stream.fileno())
 
 
 def _move(temporary: Path, target: Path) -> None:

@@ -43,9 +43,19 @@ class Manifest(BaseModel):
 
     @property
     def identity(self) -> str:
-        """Retriever, settings and corpus in one line; equal identities give equal hits."""
-        settings = ",".join(f"{name}={value}" for name, value in sorted(self.settings.items()))
-        return f"{self.retriever}({settings})@{self.passages_sha256[:16]}"
+        """Retriever, settings and corpus in one line; equal identities give equal hits.
+
+        Where the digest of a model is known, its place does not count.
+        """
+        passed_over = {"model"} if "model_digest" in self.settings else set()
+        settings = {name: value for name, value in self.settings.items() if name not in passed_over}
+        return identity_line(self.retriever, settings, self.passages_sha256)
+
+
+def identity_line(retriever: str, settings: Mapping[str, float | str], passages_sha256: str) -> str:
+    """How a retriever, its settings and its corpus are named together."""
+    listed = ",".join(f"{name}={value}" for name, value in sorted(settings.items()))
+    return f"{retriever}({listed})@{passages_sha256[:16]}"
 
 
 def save_manifest(folder: Path, manifest: Manifest) -> None:

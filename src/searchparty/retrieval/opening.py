@@ -47,6 +47,11 @@ def open_index(
     return BM25Index(path)
 
 
+def is_address(spec: Path | str) -> bool:
+    """Whether a server or a collection is meant, and not a folder."""
+    return str(spec).startswith(("http://", "https://", *STORE_PREFIXES))
+
+
 def open_retriever(
     spec: Path | str,
     *,
@@ -68,14 +73,13 @@ def open_retriever(
         UserError: there is no such index or collection, or the address is none.
         ServiceFailure: a search server cannot be asked for its collection.
     """
-    is_server = str(spec).startswith(("http://", "https://", *STORE_PREFIXES))
-    if is_server and (model, device, search) != (None, None, None):
+    if is_address(spec) and (model, device, search) != (None, None, None):
         raise UserError(f"{spec}: is a server, which has a model, a device and a way to search of its own; remove them here")
     if str(spec).startswith(STORE_PREFIXES):
         from searchparty.retrieval.stores.opening import open_store_retriever
 
         return open_store_retriever(str(spec), patience, os.environ.get(TOKEN_VARIABLE))
-    if str(spec).startswith(("http://", "https://")):
+    if is_address(spec):
         from searchparty.retrieval.remote import RemoteRetriever
 
         return RemoteRetriever(str(spec), dialect=dialect, patience=patience, token=os.environ.get(TOKEN_VARIABLE))

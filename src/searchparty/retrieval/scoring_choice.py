@@ -44,25 +44,27 @@ class BestRows:
             return self._compiled(postings, term_counts, k)
         found = best_rows(postings, term_counts, k)
         if self._loading is None:
-            self._count(postings, term_counts)
+            self._asked += 1
+            if self._asked >= QUERIES_BEFORE_COMPILING:
+                self.prepare(postings)
         return found
+
+    def prepare(self, postings: Postings) -> None:
+        """Begin to load compiled code now: many queries are going to come."""
+        with self._lock:
+            if self._loading is None:
+                self._loading = threading.Thread(target=self._load, args=(postings,), name="scoring-compiler", daemon=True)
+                self._loading.start()
 
     def wait(self) -> None:
         """Until compiled code is loaded, if it is being loaded."""
         if self._loading is not None:
             self._loading.join()
 
-    def _count(self, postings: Postings, term_counts: Mapping[int, int]) -> None:
-        with self._lock:
-            self._asked += 1
-            if self._asked >= QUERIES_BEFORE_COMPILING and self._loading is None:
-                self._loading = threading.Thread(target=self._load, args=(postings, dict(term_counts)), name="scoring-compiler")
-                self._loading.start()
-
-    def _load(self, postings: Postings, term_counts: Mapping[int, int]) -> None:
+    def _load(self, postings: Postings) -> None:
         try:
             from searchparty.retrieval.maxscore import compiled_best_rows
         except ImportError:
             return
-        compiled_best_rows(postings, term_counts, 1)
+        compiled_best_rows(postings, {0: 1}, 1)
         self._compiled = compiled_best_rows

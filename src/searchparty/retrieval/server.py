@@ -68,7 +68,7 @@ class RetrievalServer(Application):
     def __init__(
         self,
         retriever: Retriever,
-        passages: int,
+        passages: int | None,
         default_k: int = 3,
         *,
         limits: Limits | None = None,
@@ -77,7 +77,7 @@ class RetrievalServer(Application):
     ) -> None:
         """Args:
         retriever: answers the queries; equal queries must have equal answers, since answers are remembered.
-        passages: number of passages in the corpus.
+        passages: number of passages in the corpus, None if it is not known; no request gets more hits.
         default_k: hits per query where the request names none.
         limits: what the server takes on.
         token: what every client must send as a bearer token, except to `/health`; None for no such thing.

@@ -34,6 +34,24 @@ class StoreSummary:
     ids_sha256: str
 
 
+def stored_line(passage: Passage) -> bytes:
+    """A passage as it is stored and as corpora are told apart by."""
+    return orjson.dumps({"id": passage.id, "title": passage.title, "text": passage.text}) + b"\n"
+
+
+def hash_id(passage_id: str) -> int:
+    """64 bits of a passage's id."""
+    return int.from_bytes(hashlib.blake2b(passage_id.encode(), digest_size=8).digest(), "little")
+
+
+def repeated_id(corpus: Path, line: int, passage_id: str, first_line: int, repeated: int) -> UserError:
+    """What is wrong with a corpus in which so many ids stand more than once, this one on these lines."""
+    return UserError(
+        f"{corpus}:{line}: passage id {passage_id!r} was already used on line {first_line}"
+        f" (ids used more than once: {repeated}); make the ids unique"
+    )
+
+
 def save_passages(folder: Path, numbered_passages: Iterable[tuple[int, Passage]], corpus: Path) -> StoreSummary:
     """Write `(line number, passage)` pairs of `corpus` into `folder`. Takes 24 bytes of memory per passage.
 
@@ -44,13 +62,12 @@ def save_passages(folder: Path, numbered_passages: Iterable[tuple[int, Passage]]
     passages_digest, ids_digest = hashlib.sha256(), hashlib.sha256()
     with (folder / TEXT_FILE).open("wb") as stream:
         for line_number, passage in numbered_passages:
-            line = orjson.dumps({"id": passage.id, "title": passage.title, "text": passage.text}) + b"\n"
+            line = stored_line(passage)
             stream.write(line)
-            encoded_id = passage.id.encode()
             passages_digest.update(line)
-            ids_digest.update(encoded_id + b"\n")
+            ids_digest.update(passage.id.encode() + b"\n")
             offsets.append(offsets[-1] + len(line))
-            hashes.append(_hash(encoded_id))
+            hashes.append(hash_id(passage.id))
             lines.append(line_number)
     if not hashes:
         raise UserError(f"{corpus}: holds no passage; an index needs at least one")
@@ -87,7 +104,7 @@ class PassageStore:
 
     def row_of(self, passage_id: str) -> int | None:
         """The row of an id; None if the corpus does not have it."""
-        wanted = np.uint64(_hash(passage_id.encode()))
+        wanted = np.uint64(hash_id(passage_id))
         place = int(np.searchsorted(self._id_hashes, wanted))
         while place < len(self) and self._id_hashes[place] == wanted:
             row = int(self._id_rows[place])
@@ -112,10 +129,6 @@ class PassageStore:
             yield group
 
 
-def _hash(encoded_id: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(encoded_id, digest_size=8).digest(), "little")
-
-
 def _refuse_duplicates(store: PassageStore, lines: Sequence[int], corpus: Path) -> None:
     """Raise UserError for the first line that repeats an earlier id."""
     repeats: list[tuple[int, int, str]] = []
@@ -129,7 +142,4 @@ def _refuse_duplicates(store: PassageStore, lines: Sequence[int], corpus: Path) 
             first_row[passage_id] = row
     if repeats:
         row, first, passage_id = min(repeats)
-        raise UserError(
-            f"{corpus}:{lines[row]}: passage id {passage_id!r} was already used on line {lines[first]}"
-            f" (ids used more than once: {len(repeats)}); make the ids unique"
-        )
+        raise repeated_id(corpus, lines[row], passage_id, lines[first], len(repeats))

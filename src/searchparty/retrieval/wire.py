@@ -22,7 +22,7 @@ MOST_DOCUMENTS = 100_000
 
 @dataclass(frozen=True)
 class RetrieveRequest:
-    """A checked request, and the form in which it is answered. `k` is at least 1 and at most the number of passages."""
+    """A checked request, and the form in which it is answered. `k` is at least 1, at most the number of passages if known."""
 
     queries: list[str]
     k: int
@@ -35,7 +35,7 @@ class _Asked:
 
     record: dict[str, Any]
     default_k: int
-    passages: int
+    passages: int | None
 
     def request(self, queries: str, k: str, form: Form) -> RetrieveRequest:
         """The request whose queries and number of hits stand in these fields."""
@@ -57,20 +57,21 @@ class _Asked:
             raise _bad(f"{name!r} must be a whole number or null")
         if k is not None and k < 0:
             raise _bad(f"{name!r} must not be negative, it is {k}")
-        k = min(k or self.default_k, self.passages)
+        k = k or self.default_k
+        k = k if self.passages is None else min(k, self.passages)
         if queries * k > MOST_DOCUMENTS:
             raise _bad(f"{queries} queries times {name} {k} is more than {MOST_DOCUMENTS} documents; ask for less at a time")
         return k
 
 
-def parse_request(path: str, body: bytes, default_k: int, passages: int) -> RetrieveRequest:
+def parse_request(path: str, body: bytes, default_k: int, passages: int | None) -> RetrieveRequest:
     """Check the body of a request.
 
     Args:
         path: one of `PATHS`.
         body: as it came.
         default_k: hits where the request names none.
-        passages: number of passages in the corpus.
+        passages: number of passages in the corpus, None if it is not known.
 
     Raises:
         RequestError: 400 with what is wrong.

@@ -18,6 +18,13 @@ class Wrapping:
         """Whether every part of the identity is the word of the retriever that it names."""
         return all(getattr(retriever, "identity_known", True) for retriever in self._within)
 
+    def prepare(self) -> None:
+        """Prepare those that can be prepared for many queries."""
+        for retriever in self._within:
+            prepare = getattr(retriever, "prepare", None)
+            if prepare is not None:
+                prepare()
+
     def close(self) -> None:
         """Close those that can be closed."""
         for retriever in self._within:

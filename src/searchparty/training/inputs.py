@@ -72,7 +72,7 @@ def _named(spec: PlayedStage) -> Iterator[tuple[str, str, str]]:
 
 
 def _retrieval(choice: str | RetrieverPlan) -> Iterator[tuple[str, str, str]]:
-    """The indexes and the model that a retriever is put together from."""
+    """The indexes and the models that a retriever is put together from."""
     try:
         plan = plan_of(choice)
     except UserError:
@@ -80,6 +80,8 @@ def _retrieval(choice: str | RetrieverPlan) -> Iterator[tuple[str, str, str]]:
     for number, source in enumerate(plan.sources):
         if not source.index.startswith((*SERVED, *STORE_PREFIXES)):
             yield "index" if choice == source.index else f"index.sources.{number}", "index", source.index
+        if source.model is not None:
+            yield f"index.sources.{number}.model", "model", source.model
     if plan.rerank is not None:
         yield "index.rerank.model", "model", plan.rerank.model
 

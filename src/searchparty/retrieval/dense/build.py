@@ -87,7 +87,14 @@ def write_dense_folder(
         Manifest(
             format=FORMAT_VERSION,
             retriever=NAME,
-            settings={"model": encoder.name, **encoder.settings, "storage": storage, "search": options.search, **settings},
+            settings={
+                "model": encoder.name,
+                "model_digest": encoder.digest,
+                **encoder.settings,
+                "storage": storage,
+                "search": options.search,
+                **settings,
+            },
             corpus=corpus.name,
             passages=summary.passages,
             passages_sha256=summary.passages_sha256,

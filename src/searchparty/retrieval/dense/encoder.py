@@ -23,6 +23,10 @@ class Encoder(Protocol):
         """The model, in the words by which it can be loaded again."""
 
     @property
+    def digest(self) -> str:
+        """What the model is, wherever it lies."""
+
+    @property
     def settings(self) -> Mapping[str, str]:
         """How texts are put to the model; an index is only opened by an encoder with equal settings."""
 

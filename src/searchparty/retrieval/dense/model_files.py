@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from searchparty.errors import UserError, missing_package
+from searchparty.file_digest import digest_files
 
 _NEEDED = "config.json, the tokenizer's files (tokenizer.json or vocab.txt) and *.safetensors"
 
@@ -23,6 +24,11 @@ def model_folder(name: str) -> Path:
     if not any(folder.rglob("*.safetensors")):
         raise UserError(f"{name}: no *.safetensors there; other formats can carry code: save the weights as safetensors")
     return folder
+
+
+def model_digest(folder: Path) -> str:
+    """What the model is, wherever its folder lies: a fingerprint of its weights, settings and tokenizer."""
+    return digest_files(folder, [path for path in folder.rglob("*") if path.suffix in (".json", ".txt", ".safetensors")])
 
 
 def _fetched(name: str) -> Path:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from searchparty.errors import UserError, missing_package
 from searchparty.retrieval.dense.devices import find_device
-from searchparty.retrieval.dense.model_files import load_error, model_folder
+from searchparty.retrieval.dense.model_files import load_error, model_digest, model_folder
 from searchparty.retrieval.dense.profiles import EncoderProfile
+from searchparty.retrieval.encodable import encodable
 
 try:
     import torch
@@ -65,6 +66,11 @@ class SentenceEncoder:
         return self._profile.settings
 
     @property
+    def digest(self) -> str:
+        """A fingerprint of the model's files."""
+        return model_digest(model_folder(self.name))
+
+    @property
     def dimension(self) -> int:
         """Numbers in a vector."""
         return int(self._model.get_embedding_dimension())
@@ -78,10 +84,8 @@ class SentenceEncoder:
         return self._encode(self._profile.passage_prefix or "", texts)
 
     def _encode(self, prefix: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        # Half of a surrogate pair, which JSON can carry and tokenizers refuse, becomes a question mark.
-        clean = [(prefix + text).encode("utf-8", "replace").decode() for text in texts]
         encoded = self._model.encode(
-            clean,
+            [encodable(prefix + text) for text in texts],
             prompt="",
             batch_size=self._batch,
             show_progress_bar=False,

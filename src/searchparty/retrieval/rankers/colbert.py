@@ -13,6 +13,7 @@ from typing import Any
 
 from searchparty.errors import UserError, missing_package
 from searchparty.retrieval.dense.model_files import load_error, model_folder
+from searchparty.retrieval.encodable import encodable
 
 try:
     import torch
@@ -85,8 +86,7 @@ class ColBERTEncoder:
 
     def _marked(self, text: str, marker: int, limit: int) -> list[int]:
         """Token ids with the marker behind `[CLS]`, at most `limit`."""
-        clean = text.encode("utf-8", "replace").decode()
-        first, *rest = self._tokenizer.encode(clean, truncation=True, max_length=limit - 1, split_special_tokens=True)
+        first, *rest = self._tokenizer.encode(encodable(text), truncation=True, max_length=limit - 1, split_special_tokens=True)
         return [first, marker, *rest]
 
     def _padded(self, rows: Sequence[Sequence[int]], filler: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from searchparty.errors import UserError, missing_package
 from searchparty.retrieval.dense.model_files import load_error, model_folder
+from searchparty.retrieval.encodable import encodable
 from searchparty.retrieval.types import Passage
 
 try:
@@ -57,7 +58,7 @@ class CrossEncoderRanker:
     def score(self, queries: Sequence[str], passages: Sequence[Sequence[Passage]]) -> list[list[float]]:
         """A score for each passage of each query; all pairs go through the model in common batches."""
         pairs = [
-            (_clean(query), _clean(passage.contents))
+            (encodable(query), encodable(passage.contents))
             for query, of_query in zip(queries, passages, strict=True)
             for passage in of_query
         ]
@@ -66,8 +67,3 @@ class CrossEncoderRanker:
         )
         scores = iter([float(score) for score in scored])
         return [[next(scores) for _ in of_query] for of_query in passages]
-
-
-def _clean(text: str) -> str:
-    """Half of a surrogate pair, which JSON can carry and tokenizers refuse, becomes a question mark."""
-    return text.encode("utf-8", "replace").decode()

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import orjson
 
 from searchparty.errors import UserError
 from searchparty.retrieval.analysis import EnglishAnalyzer
 from searchparty.retrieval.building import Progress, no_progress
 from searchparty.retrieval.corpus import read_corpus
+from searchparty.retrieval.store import hash_id, repeated_id, stored_line
 from searchparty.retrieval.stores.store import Store, StoreManifest, read_record
 
 T = TypeVar("T")
@@ -98,8 +98,8 @@ def survey_corpus(corpus: Path, format: str | None, progress: Progress) -> Surve
     for _, passage in read_corpus(corpus, format):
         if len(id_hashes) % 1000 == 0:
             progress("counting words", len(id_hashes), None)
-        digest.update(orjson.dumps({"id": passage.id, "title": passage.title, "text": passage.text}) + b"\n")
-        id_hashes.append(_hash(passage.id))
+        digest.update(stored_line(passage))
+        id_hashes.append(hash_id(passage.id))
         words += len(analyzer.words(passage.contents))
     if not id_hashes:
         raise UserError(f"{corpus}: holds no passage; a collection needs at least one")
@@ -113,20 +113,14 @@ def survey_corpus(corpus: Path, format: str | None, progress: Progress) -> Surve
 
 def _refuse_repeated_ids(corpus: Path, format: str | None, suspects: set[int]) -> None:
     """Raise UserError for the first id that stands there twice; equal hashes of different ids do no harm."""
-    first_line: dict[str, int] = {}
+    lines: dict[str, list[int]] = {}
     for line, passage in read_corpus(corpus, format):
-        if _hash(passage.id) not in suspects:
-            continue
-        if passage.id in first_line:
-            earlier = first_line[passage.id]
-            raise UserError(
-                f"{corpus}:{line}: passage id {passage.id!r} was already used on line {earlier}; make the ids unique"
-            )
-        first_line[passage.id] = line
-
-
-def _hash(passage_id: str) -> int:
-    return int.from_bytes(hashlib.blake2b(passage_id.encode(), digest_size=8).digest(), "little")
+        if hash_id(passage.id) in suspects:
+            lines.setdefault(passage.id, []).append(line)
+    repeated = {passage_id: found for passage_id, found in lines.items() if len(found) > 1}
+    if repeated:
+        passage_id, found = min(repeated.items(), key=lambda item: item[1][1])
+        raise repeated_id(corpus, found[1], passage_id, found[0], len(repeated))
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:

@@ -5,7 +5,9 @@ Qdrant orders equal scores in no fixed way, so a few hits more than asked for ar
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,7 +41,7 @@ class QdrantStore:
 
         Args:
             address: of the collection.
-            patience: how hard to try; the time-out holds for each attempt.
+            patience: how hard to try; its time-out is that of a whole search, and of each attempt while a collection is filled.
             token: API key of the server.
 
         Raises:
@@ -109,7 +111,7 @@ class QdrantStore:
         found: list[list[Hit]] = [[] for _ in queries]
         if asked:
             wanted = [requests[place] for place in asked]
-            replies = self._call(lambda: self._client.query_batch_points(self._name, requests=wanted))
+            replies, _ = self._retrying.run(lambda deadline: self._once(lambda: self._query(wanted, deadline)))
             for place, reply in zip(asked, replies, strict=True):
                 found[place] = _hits(reply.points, k)
         return found
@@ -124,6 +126,11 @@ class QdrantStore:
         sparse = self._models.SparseVector(indices=list(vector), values=list(vector.values()))
         payload = {"id": passage.id, "title": passage.title, "text": passage.text}
         return self._models.PointStruct(id=row, vector={_VECTOR: sparse} if vector else {}, payload=payload)
+
+    def _query(self, requests: Sequence[Any], deadline: float) -> Any:
+        """One attempt, which may take what is left until the deadline, in whole seconds as the client counts them."""
+        left = max(1, math.ceil(deadline - time.monotonic()))
+        return self._client.query_batch_points(self._name, requests=requests, timeout=left)
 
     def _call(self, call: Callable[[], T]) -> T:
         return self._retrying.run(lambda deadline: self._once(call))[0]

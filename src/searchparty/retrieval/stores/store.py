@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from searchparty.errors import UserError
+from searchparty.retrieval.manifest import identity_line
 from searchparty.retrieval.types import Hit, Passage
 
 FORMAT_VERSION = 1
@@ -36,8 +37,7 @@ class StoreManifest(BaseModel):
     @property
     def identity(self) -> str:
         """Retriever, settings and corpus in one line."""
-        settings = ",".join(f"{name}={value}" for name, value in sorted(self.settings.items()))
-        return f"{self.retriever}({settings})@{self.passages_sha256[:16]}"
+        return identity_line(self.retriever, self.settings, self.passages_sha256)
 
 
 class Store(Protocol):

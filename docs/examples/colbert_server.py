@@ -1,0 +1,146 @@
+"""A whole ColBERT index through PyLate, served over searchparty's own HTTP: first-stage late interaction, not re-ranking.
+
+PyLate pins older versions of torch and sentence-transformers than searchparty's extras need, so this runs in an environment of
+its own, where searchparty is installed without extras:
+
+    python -m venv colbert && colbert/bin/pip install pylate searchparty
+    colbert/bin/python colbert_server.py build CORPUS FOLDER --model lightonai/GTE-ModernColBERT-v1
+    colbert/bin/python colbert_server.py serve FOLDER --port 8000
+
+and a recipe says `index: http://127.0.0.1:8000` with `retriever: {dialect: native}`. PyLate's PLAID index finds candidates by
+centroids, so hits are approximate. A document's id in it is its row in the corpus; passages stay in searchparty's store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+from pathlib import Path
+
+from pylate import indexes, models, retrieve
+
+from searchparty.retrieval.building import new_index_folder
+from searchparty.retrieval.corpus import read_corpus
+from searchparty.retrieval.manifest import FORMAT_VERSION, Manifest, file_sizes, load_manifest, save_manifest
+from searchparty.retrieval.server import RetrievalServer
+from searchparty.http_server.listening import Server, bind
+from searchparty.retrieval.store import PassageStore, save_passages
+from searchparty.retrieval.types import Hit
+
+NAME = "pylate-plaid"
+PLAID = "plaid"
+"""Folder of PyLate's index within the index folder."""
+
+
+def build(corpus: Path, folder: Path, model: str, *, together: int = 50_000, batch: int = 32, overwrite: bool = False) -> None:
+    """Encode a corpus and index it; `folder` appears when it is complete.
+
+    Args:
+        corpus: a file that searchparty can read.
+        folder: where the index goes.
+        model: a ColBERT model, a name or a folder.
+        together: passages whose vectors are in memory at a time. PLAID's centroids come from the first so many.
+        batch: passages encoded at a time.
+        overwrite: replace an index that is there.
+
+    Raises:
+        UserError: faults of the corpus or of the target folder.
+    """
+    with new_index_folder(folder, overwrite) as unfinished:
+        summary = save_passages(unfinished, read_corpus(corpus, None), corpus)
+        encoder = models.ColBERT(model_name_or_path=model)
+        index = indexes.PLAID(index_folder=str(unfinished), index_name=PLAID, override=True)
+        texts = (passage.contents for passage in PassageStore(unfinished))
+        first = 0
+        while part := list(islice(texts, together)):
+            vectors = encoder.encode(part, batch_size=batch, is_query=False, show_progress_bar=True)
+            ids = [str(row) for row in range(first, first + len(part))]
+            index.add_documents(documents_ids=ids, documents_embeddings=vectors)
+            first += len(part)
+        save_manifest(
+            unfinished,
+            Manifest(
+                format=FORMAT_VERSION,
+                retriever=NAME,
+                settings={"model": model},
+                corpus=corpus.name,
+                passages=summary.passages,
+                passages_sha256=summary.passages_sha256,
+                ids_sha256=summary.ids_sha256,
+                counts={},
+                built_with={"pylate": _version("pylate"), "fast-plaid": _version("fast-plaid")},
+                files=file_sizes(unfinished),
+            ),
+        )
+
+
+class PyLateRetriever:
+    """A searchparty `Retriever` over an index that `build` made. One thread at a time is inside PyLate."""
+
+    def __init__(self, folder: Path, batch: int = 32) -> None:
+        """Open an index and load the model that it was built with. Raises UserError if the folder is cut short."""
+        self.manifest = load_manifest(folder)
+        self._passages = PassageStore(folder)
+        self._batch = batch
+        self._encoder = models.ColBERT(model_name_or_path=str(self.manifest.settings["model"]))
+        index = indexes.PLAID(index_folder=str(folder), index_name=PLAID, override=False, show_progress=False)
+        self._retriever = retrieve.ColBERT(index=index)
+        self._searching = threading.Lock()
+
+    @property
+    def identity(self) -> str:
+        """Model and corpus."""
+        return self.manifest.identity
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """At most `k` hits per query, best first, ties by corpus order; none for a query without any character to read."""
+        asked = [query for query in queries if query.strip()]
+        found = iter(self._found(asked, min(k, len(self._passages))) if asked else [])
+        return [next(found) if query.strip() else [] for query in queries]
+
+    def _found(self, queries: list[str], k: int) -> list[list[Hit]]:
+        with self._searching:
+            vectors = self._encoder.encode(queries, batch_size=self._batch, is_query=True, show_progress_bar=False)
+            results = self._retriever.retrieve(queries_embeddings=vectors, k=k)
+        ranked = [sorted((-float(entry["score"]), int(entry["id"])) for entry in result)[:k] for result in results]
+        return [
+            [Hit(self._passages[row], rank, -negative) for rank, (negative, row) in enumerate(result, start=1)]
+            for result in ranked
+        ]
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def main() -> None:
+    """Build or serve."""
+    parser = argparse.ArgumentParser(description="A ColBERT index through PyLate, served over searchparty's HTTP.")
+    actions = parser.add_subparsers(dest="action", required=True)
+    making = actions.add_parser("build")
+    making.add_argument("corpus", type=Path)
+    making.add_argument("folder", type=Path)
+    making.add_argument("--model", required=True)
+    making.add_argument("--overwrite", action="store_true")
+    serving = actions.add_parser("serve")
+    serving.add_argument("folder", type=Path)
+    serving.add_argument("--host", default="127.0.0.1")
+    serving.add_argument("--port", type=int, default=8000)
+    options = parser.parse_args()
+    if options.action == "build":
+        build(options.corpus, options.folder, options.model, overwrite=options.overwrite)
+        return
+    retriever = PyLateRetriever(options.folder)
+    application = RetrievalServer(retriever, retriever.manifest.passages)
+    listener = bind(options.host, options.port)
+    Server(application, listener, lambda address: print(f"serving at {address}", flush=True)).run_on_socket()
+
+
+if __name__ == "__main__":
+    main()
