@@ -22,11 +22,11 @@ from pathlib import Path
 
 from pylate import indexes, models, retrieve
 
+from searchparty.http_server.listening import Server, bind
 from searchparty.retrieval.building import new_index_folder
 from searchparty.retrieval.corpus import read_corpus
 from searchparty.retrieval.manifest import FORMAT_VERSION, Manifest, file_sizes, load_manifest, save_manifest
 from searchparty.retrieval.server import RetrievalServer
-from searchparty.http_server.listening import Server, bind
 from searchparty.retrieval.store import PassageStore, save_passages
 from searchparty.retrieval.types import Hit
 

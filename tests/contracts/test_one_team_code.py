@@ -88,12 +88,12 @@ MAY_IMPORT = {
     },
     "diagnosis": {"questions", "episodes", "teams", "evaluation", "training"},
     "judging": {"questions", "models", "teams", "evaluation"},
-    "reporting": {"credit", "diagnosis", "episodes", "evaluation", "judging", "training"},
+    "reporting": {"questions", "credit", "diagnosis", "episodes", "evaluation", "judging", "training"},
     "tiny": {"questions", "retrieval", "models", "episodes", "teams", "world", "credit", "learning", "evaluation"},
 }
-"""Room to the rooms that it may import. `errors`, `files` and `http_calls` are open to all; `cli` and `demo` may import all."""
+"""Room to the rooms that it may import. `errors`, `files`, `file_digest` and `http_calls` are open to all; `cli` and `demo` may import all."""
 
-OPEN_TO_ALL = {"errors", "files", "http_calls"}
+OPEN_TO_ALL = {"errors", "files", "file_digest", "http_calls"}
 
 
 def imported_rooms(path: Path) -> set[str]:
