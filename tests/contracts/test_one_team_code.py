@@ -91,7 +91,7 @@ MAY_IMPORT = {
     "reporting": {"questions", "credit", "diagnosis", "episodes", "evaluation", "judging", "training"},
     "tiny": {"questions", "retrieval", "models", "episodes", "teams", "world", "credit", "learning", "evaluation"},
 }
-"""Room to the rooms that it may import. `errors`, `files`, `file_digest` and `http_calls` are open to all; `cli` and `demo` may import all."""
+"""Room to the rooms that it may import. Those of `OPEN_TO_ALL` are open to all; `cli` and `demo` may import all."""
 
 OPEN_TO_ALL = {"errors", "files", "file_digest", "http_calls"}
 
