@@ -18,7 +18,7 @@ from functools import partial
 from random import Random
 
 import numpy as np
-from apart import apart
+from own_process import apart
 
 from searchparty.episodes.types import Episode, SpanKind
 from searchparty.evaluation.intervals import FloatArray, bootstrap_means

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from apart import apart
+from own_process import apart
 
 from searchparty.config.recipe import EvalRecipe
 from searchparty.diagnosis.reading import diagnose_evaluation

@@ -57,15 +57,29 @@ def test_shares_of_episodes_and_of_golden_passages_have_intervals() -> None:
     lost = replace(TITLED, id="z")
     facts += [facts_of(play_lines(Chained(), good_lines(answerer=[LYON]), nothing, question=lost), lost, SCORERS["squad"])] * 2
     found = diagnose(facts)
-    assert found.intervals.keys() == {"right", "no_search", "found", "reported", "selected", "answered"}
+    of_passages = {"found", "reported", "selected", "answered"}
+    of_all = {"right", "no_search", "repeated_searches", "empty_searches", "reports_used"}
+    assert found.intervals.keys() == of_passages | of_all
     assert found.evidence is not None and found.evidence.found == found.right == pytest.approx(16 / 18)
     for name in ("right", "found"):
         low, high = found.intervals[name]
         assert low < 16 / 18 < high <= 1
     low, high = found.intervals["no_search"]
     assert low == 0 < high, "Wilson's, since nothing scatters"
+    low, high = found.intervals["empty_searches"]
+    assert found.empty_searches == pytest.approx(2 / 18)
+    assert low < found.empty_searches < high
     text = "\n".join(in_words(found))
     assert "88.9 % [" in text and "found 88.9 % [" in text
+
+
+def test_a_share_of_nothing_has_no_interval() -> None:
+    silent = replace(told("a", 0, [PARIS_SAID]), searches=0, repeated_searches=0, empty_searches=0)
+    found = diagnose([silent])
+    assert not {"repeated_searches", "empty_searches"} & found.intervals.keys()
+    assert "repeated 0.0 %, empty 0.0 % of all searches" in "\n".join(in_words(found))
+    some = diagnose([silent, told("b", 0, [PARIS_SAID])])
+    assert some.intervals["repeated_searches"][0] == 0
 
 
 def test_losses_have_intervals_and_name_episodes_of_different_questions() -> None:

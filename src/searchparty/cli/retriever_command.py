@@ -104,13 +104,12 @@ def _serve_here(args: argparse.Namespace, token: str | None, listener: socket.so
     from searchparty.retrieval.metrics import Metrics
     from searchparty.retrieval.server import Limits, RetrievalServer
     from searchparty.retrieval.workers import Inheritance
+    from searchparty.retrieval.wrapping import prepare_for_many
 
     plan = plan_with_device(args.index, args.device)
     passages = passages_of(plan)
     retriever = open_choice(plan)
-    prepare = getattr(retriever, "prepare", None)
-    if prepare is not None:
-        prepare()
+    prepare_for_many(retriever)
     limits = Limits(args.body_mb * MEGABYTE, args.waiting, args.memory_mb * MEGABYTE)
     if listener is not None:
         application = RetrievalServer(retriever, passages, args.topk, limits=limits, token=token)

@@ -22,8 +22,8 @@ from searchparty.training.recipe import RLStage
 from searchparty.training.records import StepFiles, read_facts, recorded_steps
 from searchparty.training.run_directory import MetricsLog, StageDirectory, TrainDirectory, seed_runs
 
-RESAMPLES = 10_000
-"""Of an evaluation: as many as its summary has, so that the same number has the same interval."""
+STEP_RESAMPLES = 2_000
+"""Draws of the intervals of one training step: few, since there are many steps."""
 LATE_SHARE = 0.1
 """The last recorded steps that are taken together to say how a stage ended."""
 
@@ -109,9 +109,9 @@ def diagnose_evaluation(path: Path) -> EvaluationDiagnosis:
     for one in facts:
         by_dataset.setdefault(one.dataset, []).append(one)
     names = sorted(by_dataset) if len(by_dataset) > 1 else []
-    datasets = {name: diagnose(by_dataset[name], resamples=RESAMPLES) for name in names}
+    datasets = {name: diagnose(by_dataset[name]) for name in names}
     judged = any(question.golden_answers for question in questions.values())
-    return EvaluationDiagnosis(str(path), diagnose(facts, resamples=RESAMPLES), datasets, judged)
+    return EvaluationDiagnosis(str(path), diagnose(facts), datasets, judged)
 
 
 def diagnose_training(path: Path, *, false_alarms: float = FALSE_ALARMS) -> TrainingDiagnosis:
@@ -154,7 +154,7 @@ def _stage(name: str, spec: RLStage, place: StageDirectory, lines: list[dict[str
     for place_in_order, number in enumerate(numbers):
         facts = list(_step_facts(StepFiles(place.episodes, number), questions, scorer_named(spec.scorer)))
         if facts:
-            steps.append(StepDiagnosis(number, diagnose(facts)))
+            steps.append(StepDiagnosis(number, diagnose(facts, resamples=STEP_RESAMPLES)))
         if place_in_order >= late_from:
             late += facts
     series = series_of(lines) + _evidence_series(steps)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.facts import EpisodeFacts, RoleFacts
 from searchparty.diagnosis.share_intervals import OfEpisode, interval_of_losses, interval_of_share
+from searchparty.evaluation.intervals import RESAMPLES
 
 EXAMPLES = 5
 """Episodes named for each interface."""
-RESAMPLES = 2_000
-"""Few, since a training has a diagnosis for every step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,8 @@ class Diagnosis:
     executor_problems: dict[str, dict[str, int]]
     """Executor to the kinds of problems for which it gave nothing usable."""
     intervals: dict[str, tuple[float, float]]
-    """95 %, of `right`, `no_search` and the shares of `evidence`, by these names, by drawing questions again."""
+    """95 %, of every share above and of those of `evidence`, by their names, by drawing questions again; none where there is
+    nothing of which to have a share."""
 
 
 def diagnose(facts: Sequence[EpisodeFacts], *, resamples: int = RESAMPLES) -> Diagnosis:
@@ -194,6 +194,9 @@ def _intervals(facts: Sequence[EpisodeFacts], evidence: Evidence | None, resampl
     shares: dict[str, tuple[Sequence[EpisodeFacts], OfEpisode, OfEpisode]] = {
         "right": (facts, lambda one: one.exact_match == 1, lambda _: 1),
         "no_search": (facts, lambda one: one.searches == 0, lambda _: 1),
+        "repeated_searches": (facts, lambda one: one.repeated_searches, lambda one: one.searches),
+        "empty_searches": (facts, lambda one: one.empty_searches, lambda one: one.searches),
+        "reports_used": (facts, lambda one: one.reports_selected, lambda one: one.reports),
     }
     if evidence is not None:
         known = [one for one in facts if one.journey.golden]
@@ -204,7 +207,7 @@ def _intervals(facts: Sequence[EpisodeFacts], evidence: Evidence | None, resampl
             shares["selected"] = known, lambda one: one.journey.golden_selected, golden
         shares["answered"] = known, lambda one: one.exact_match == 1, lambda _: 1
     found = {name: interval_of_share(some, hits, resamples, trials) for name, (some, hits, trials) in shares.items()}
-    return {name: (one.low, one.high) for name, one in found.items()}
+    return {name: (one.low, one.high) for name, one in found.items() if one is not None}
 
 
 def _groups(groups: Iterable[Sequence[bool]]) -> Groups:

@@ -94,13 +94,14 @@ def _way(diagnosis: Diagnosis) -> list[str]:
 def _searching(diagnosis: Diagnosis) -> list[str]:
     line = (
         f"Searches per episode {diagnosis.searches:.2f}; episodes without any "
-        f"{_sure(diagnosis, 'no_search', diagnosis.no_search)}; repeated {_percent(diagnosis.repeated_searches)}, "
-        f"empty {_percent(diagnosis.empty_searches)} of all searches."
+        f"{_sure(diagnosis, 'no_search', diagnosis.no_search)}; repeated "
+        f"{_sure(diagnosis, 'repeated_searches', diagnosis.repeated_searches)}, empty "
+        f"{_sure(diagnosis, 'empty_searches', diagnosis.empty_searches)} of all searches."
     )
     lines = [line]
     if diagnosis.reports_used is not None:
         rounds = "" if diagnosis.rounds is None else f" Assignments per episode {diagnosis.rounds:.2f}."
-        lines.append(f"Reports that reached the Answerer: {_percent(diagnosis.reports_used)}.{rounds}")
+        lines.append(f"Reports that reached the Answerer: {_sure(diagnosis, 'reports_used', diagnosis.reports_used)}.{rounds}")
     return lines
 
 
@@ -143,7 +144,9 @@ def _percent(share: float) -> str:
 
 
 def _sure(diagnosis: Diagnosis, name: str, share: float) -> str:
-    """A share with its interval."""
+    """A share, with its interval where there is something of which to have a share."""
+    if name not in diagnosis.intervals:
+        return _percent(share)
     low, high = diagnosis.intervals[name]
     return f"{_percent(share)} [{100 * low:.1f}, {100 * high:.1f}]"
 

@@ -27,6 +27,8 @@ MACRO_LARGE = "macro of sets from 200 questions"
 """As macro, without small datasets, of which a few questions move the mean as much as many of a large one."""
 LARGE = 200
 """Questions from which a dataset is not small."""
+RESAMPLES = 10_000
+"""Draws of an interval, unless there is a reason for fewer."""
 
 _FEW = 64
 """Up to so many different values are all counted."""
@@ -97,7 +99,7 @@ def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> In
 
 
 def bootstrap_means(
-    values_Q_by_dataset: Mapping[str, FloatArray], *, confidence: float = 0.95, resamples: int = 10_000, seed: int = 0
+    values_Q_by_dataset: Mapping[str, FloatArray], *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
 ) -> MeanIntervals:
     """Percentile intervals for the mean of each dataset's values per question, and for the means of these means by `pools`.
 

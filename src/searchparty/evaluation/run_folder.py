@@ -21,7 +21,7 @@ import yaml
 from searchparty import __version__
 from searchparty.errors import UserError
 
-PACKAGES = ("numpy", "bm25s", "PyStemmer", "torch", "transformers", "tokenizers", "safetensors", "httpx", "vllm", "peft")
+PACKAGES = ("numpy", "PyStemmer", "torch", "transformers", "tokenizers", "safetensors", "httpx", "vllm", "peft")
 """Packages that numbers depend on."""
 
 

@@ -6,9 +6,11 @@ ASGI without a framework; see the ASGI specification for scopes and messages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
+
+import orjson
 
 T = TypeVar("T")
 Scope = MutableMapping[str, Any]
@@ -110,6 +112,30 @@ async def unless_disconnected(receive: Receive, work: Coroutine[Any, Any, T]) ->
         for task in (working, watching):
             task.cancel()
         await asyncio.gather(working, watching, return_exceptions=True)
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is. Raises RequestError 400 if it is none."""
+    try:
+        record = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise bad_request(f"the body is not valid JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise bad_request("the body must be a JSON object")
+    return record
+
+
+def flag(record: Mapping[str, Any], name: str) -> bool:
+    """A field that is true, false, null or not there. Raises RequestError 400 if it is anything else."""
+    value = record.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise bad_request(f"{name!r} must be true or false")
+    return bool(value)
+
+
+def bad_request(reason: str) -> RequestError:
+    """The refusal of a request that is not as it must be."""
+    return RequestError(400, reason, "bad_request")
 
 
 def overloaded(reason: str) -> RequestError:

@@ -81,7 +81,10 @@ def evidence_table(name: str, found: Sequence[tuple[str, Diagnosis]]) -> Table:
     rows: list[list[Cell]] = []
     for title, diagnosis in found:
         way = diagnosis.evidence
-        used = [Number(diagnosis.reports_used, 1, 100), Number(diagnosis.repeated_searches, 1, 100)]
+        used = [
+            Number(getattr(diagnosis, share), 1, 100, *diagnosis.intervals.get(share, ()))
+            for share in ("reports_used", "repeated_searches")
+        ]
         if way is not None:
             shares = [
                 Number(getattr(way, part), 1, 100, *diagnosis.intervals.get(part, ()))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from searchparty.errors import FailureKind
-from searchparty.http_server.prometheus import header, histogram
+from searchparty.http_server.prometheus import counter, header, histogram
 from searchparty.retrieval.wire import PATHS
 
 ERROR_KINDS = (
@@ -95,16 +95,17 @@ class Metrics:
     def _lines(self) -> Iterator[str]:
         total = self._rows.sum(axis=0)
         part = {name: total[_STARTS[name] : _STARTS[name] + size].tolist() for name, size in _SIZES.items()}
-        yield from header("requests_total", "counter", "Requests that were answered.")
-        for endpoint, count in zip(PATHS, part["requests"], strict=True):
-            yield f'searchparty_requests_total{{endpoint="{endpoint}"}} {count:.0f}'
-        yield from header("queries_total", "counter", "Queries of those requests.")
-        yield f"searchparty_queries_total {part['queries'][0]:.0f}"
-        yield from header("remembered_queries_total", "counter", "Queries whose answer was remembered and not searched for.")
-        yield f"searchparty_remembered_queries_total {part['remembered'][0]:.0f}"
-        yield from header("errors_total", "counter", "Requests that were not answered, by kind.")
-        for kind, count in zip(ERROR_KINDS, part["errors"], strict=True):
-            yield f'searchparty_errors_total{{kind="{kind}"}} {count:.0f}'
+        requests: dict[tuple[str, ...], float] = {(path,): n for path, n in zip(PATHS, part["requests"], strict=True)}
+        errors: dict[tuple[str, ...], float] = {(kind,): n for kind, n in zip(ERROR_KINDS, part["errors"], strict=True)}
+        yield from counter("requests_total", "Requests that were answered.", ("endpoint",), requests)
+        yield from counter("queries_total", "Queries of those requests.", (), {(): part["queries"][0]})
+        yield from counter(
+            "remembered_queries_total",
+            "Queries whose answer was remembered and not searched for.",
+            (),
+            {(): part["remembered"][0]},
+        )
+        yield from counter("errors_total", "Requests that were not answered, by kind.", ("kind",), errors)
         yield from histogram(
             "request_seconds", "Seconds from a request's arrival until its answer was ready.", SECONDS, part["seconds"]
         )

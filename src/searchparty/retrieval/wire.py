@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
-from searchparty.http_server.asgi import RequestError
+from searchparty.http_server.asgi import bad_request, flag, json_object
 from searchparty.retrieval.dialects import NATIVE_VERSION
 from searchparty.retrieval.forms import BARE, BATCH_BARE, BATCH_SCORED, NATIVE, QUERIES, QUESTIONS, SCORED, Form
 
@@ -41,26 +39,21 @@ class _Asked:
         """The request whose queries and number of hits stand in these fields."""
         texts = self.record.get(queries)
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise _bad(f"{queries!r} must be a list of strings")
+            raise bad_request(f"{queries!r} must be a list of strings")
         return RetrieveRequest(texts, self._k(k, len(texts)), form)
-
-    def flag(self, name: str) -> bool:
-        """A field that is true, false, null or not there."""
-        value = self.record.get(name)
-        if value is not None and not isinstance(value, bool):
-            raise _bad(f"{name!r} must be true or false")
-        return bool(value)
 
     def _k(self, name: str, queries: int) -> int:
         k = self.record.get(name)
         if k is not None and (isinstance(k, bool) or not isinstance(k, int)):
-            raise _bad(f"{name!r} must be a whole number or null")
+            raise bad_request(f"{name!r} must be a whole number or null")
         if k is not None and k < 0:
-            raise _bad(f"{name!r} must not be negative, it is {k}")
+            raise bad_request(f"{name!r} must not be negative, it is {k}")
         k = k or self.default_k
         k = k if self.passages is None else min(k, self.passages)
         if queries * k > MOST_DOCUMENTS:
-            raise _bad(f"{queries} queries times {name} {k} is more than {MOST_DOCUMENTS} documents; ask for less at a time")
+            raise bad_request(
+                f"{queries} queries times {name} {k} is more than {MOST_DOCUMENTS} documents; ask for less at a time"
+            )
         return k
 
 
@@ -76,18 +69,12 @@ def parse_request(path: str, body: bytes, default_k: int, passages: int | None) 
     Raises:
         RequestError: 400 with what is wrong.
     """
-    try:
-        record = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise _bad(f"the body is not valid JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise _bad("the body must be a JSON object")
-    return _PARSERS[path](_Asked(record, default_k, passages))
+    return _PARSERS[path](_Asked(json_object(body), default_k, passages))
 
 
 def _retrieve(asked: _Asked) -> RetrieveRequest:
     """Search-R1's, or with one text as `query` that of its descendants."""
-    form = SCORED if asked.flag("return_scores") else BARE
+    form = SCORED if flag(asked.record, "return_scores") else BARE
     query = asked.record.get("query")
     if "queries" not in asked.record and isinstance(query, str):
         asked = _Asked({**asked.record, "queries": [query]}, asked.default_k, asked.passages)
@@ -100,14 +87,14 @@ def _search(asked: _Asked) -> RetrieveRequest:
         return asked.request("questions", "N", QUESTIONS)
     version = asked.record.get("version", NATIVE_VERSION)
     if version != NATIVE_VERSION or isinstance(version, bool):
-        raise _bad(f"'version' must be {NATIVE_VERSION}, the only one that this server speaks")
+        raise bad_request(f"'version' must be {NATIVE_VERSION}, the only one that this server speaks")
     if unknown := sorted(asked.record.keys() - {"version", "queries", "k"}):
-        raise _bad(f"unknown field {unknown[0]!r}; there are version, queries and k")
+        raise bad_request(f"unknown field {unknown[0]!r}; there are version, queries and k")
     return asked.request("queries", "k", NATIVE)
 
 
 def _batch_search(asked: _Asked) -> RetrieveRequest:
-    return asked.request("query", "top_n", BATCH_SCORED if asked.flag("return_score") else BATCH_BARE)
+    return asked.request("query", "top_n", BATCH_SCORED if flag(asked.record, "return_score") else BATCH_BARE)
 
 
 def _queries(asked: _Asked) -> RetrieveRequest:
@@ -122,7 +109,3 @@ _PARSERS: Mapping[str, Callable[[_Asked], RetrieveRequest]] = {
 }
 PATHS = tuple(_PARSERS)
 """Where requests are posted."""
-
-
-def _bad(reason: str) -> RequestError:
-    return RequestError(400, reason, "bad_request")

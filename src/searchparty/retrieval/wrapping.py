@@ -19,11 +19,9 @@ class Wrapping:
         return all(getattr(retriever, "identity_known", True) for retriever in self._within)
 
     def prepare(self) -> None:
-        """Prepare those that can be prepared for many queries."""
+        """See `prepare_for_many`."""
         for retriever in self._within:
-            prepare = getattr(retriever, "prepare", None)
-            if prepare is not None:
-                prepare()
+            prepare_for_many(retriever)
 
     def close(self) -> None:
         """Close those that can be closed."""
@@ -31,3 +29,10 @@ class Wrapping:
             close = getattr(retriever, "close", None)
             if close is not None:
                 close()
+
+
+def prepare_for_many(retriever: Retriever) -> None:
+    """Let a retriever that can get ready for many queries do so, in the background."""
+    prepare = getattr(retriever, "prepare", None)
+    if prepare is not None:
+        prepare()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from searchparty.costs.prices import Prices
 from searchparty.costs.spending import spending_of
 from searchparty.episodes.types import Episode, StopReason
-from searchparty.http_server.prometheus import header, histogram
+from searchparty.http_server.prometheus import counter, header, histogram
 from searchparty.serving.replies import failures_of
 
 SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
@@ -58,25 +58,14 @@ class Metrics:
         return "".join(line + "\n" for line in self._lines(under_way)).encode()
 
     def _lines(self, under_way: int) -> Iterator[str]:
-        yield from _counter("questions_total", "Questions that were answered.", ("endpoint",), self._questions)
+        yield from counter("questions_total", "Questions that were answered.", ("endpoint",), self._questions)
         yield from histogram("question_seconds", "Seconds from a question to its answer.", SECONDS, self._seconds)
-        yield from _counter("episodes_total", "Episodes that have ended, by stop reason.", ("stop_reason",), self._endings)
-        yield from _counter("failures_total", "Failures of services in episodes.", ("source", "kind"), self._failures)
-        yield from _counter("tokens_total", "Tokens of models that tell them.", ("role", "class"), self._tokens)
-        yield from _counter("searches_total", "Searches that came back.", (), {(): self._searches})
+        yield from counter("episodes_total", "Episodes that have ended, by stop reason.", ("stop_reason",), self._endings)
+        yield from counter("failures_total", "Failures of services in episodes.", ("source", "kind"), self._failures)
+        yield from counter("tokens_total", "Tokens of models that tell them.", ("role", "class"), self._tokens)
+        yield from counter("searches_total", "Searches that came back.", (), {(): self._searches})
         if self._prices is not None:
-            yield from _counter("usd_total", "What episodes cost by the file of prices.", (), {(): self._usd})
-        yield from _counter("errors_total", "Requests that were not answered, by kind.", ("kind",), self._errors)
+            yield from counter("usd_total", "What episodes cost by the file of prices.", (), {(): self._usd})
+        yield from counter("errors_total", "Requests that were not answered, by kind.", ("kind",), self._errors)
         yield from header("episodes_under_way", "gauge", "Episodes that were accepted and have not ended.")
         yield f"searchparty_episodes_under_way {under_way}"
-
-
-def _counter(name: str, explanation: str, labels: tuple[str, ...], counts: Mapping[tuple[str, ...], float]) -> Iterator[str]:
-    yield from header(name, "counter", explanation)
-    for values, count in counts.items():
-        pairs = ",".join(f'{label}="{_escaped(value)}"' for label, value in zip(labels, values, strict=True))
-        yield f"searchparty_{name}{f'{{{pairs}}}' if pairs else ''} {count:.9g}"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

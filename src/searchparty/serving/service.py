@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from searchparty.episodes.types import Episode
 from searchparty.errors import UserError
 from searchparty.evaluation.staging import Stage
-from searchparty.http_server.asgi import RequestError, overloaded
+from searchparty.http_server.asgi import RequestError, bad_request, overloaded
 from searchparty.questions.asked import asked_question
 from searchparty.retrieval.types import Hit, Passage
-from searchparty.serving.wire import Asked, bad_request
+from searchparty.serving.wire import Asked
 from searchparty.teams.play import play
 from searchparty.teams.workspace import Listener, SearchService, run_together
 

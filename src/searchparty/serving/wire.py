@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
-from searchparty.http_server.asgi import RequestError
+from searchparty.http_server.asgi import RequestError, bad_request, flag, json_object
 
 MOST_SAMPLES = 64
 _OUT_OF_REACH = ("tools", "functions", "logprobs", "top_logprobs", "audio", "prediction")
@@ -40,7 +38,7 @@ class ChatAsked:
 
 def parse_ask(body: bytes) -> Asked:
     """Check the body of `POST /ask`. Raises RequestError 400 with what is wrong."""
-    record = _object(body)
+    record = json_object(body)
     if unknown := sorted(record.keys() - {"question", "samples", "seed"}):
         raise bad_request(f"unknown field {unknown[0]!r}; there are question, samples and seed")
     return Asked(_text(record.get("question"), "'question'"), _samples(record, "samples"), _seed(record))
@@ -52,7 +50,7 @@ def parse_chat(body: bytes, team: str) -> ChatAsked:
     Raises:
         RequestError: 400 with what is wrong, 404 for a model that is not the served team.
     """
-    record = _object(body)
+    record = json_object(body)
     if (model := record.get("model")) is not None and model != team:
         raise RequestError(404, f"the model {model!r} is not served here; there is {team!r}", "model_not_found")
     for name in _OUT_OF_REACH:
@@ -65,22 +63,7 @@ def parse_chat(body: bytes, team: str) -> ChatAsked:
     if options is not None and not isinstance(options, dict):
         raise bad_request("'stream_options' must be an object")
     asked = Asked(_last_of_user(record.get("messages")), _samples(record, "n"), _seed(record))
-    return ChatAsked(asked, _flag(record, "stream"), _flag(options or {}, "include_usage"))
-
-
-def bad_request(reason: str) -> RequestError:
-    """The refusal of a request that is not as it must be."""
-    return RequestError(400, reason, "bad_request")
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        record = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise bad_request(f"the body is not valid JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise bad_request("the body must be a JSON object")
-    return record
+    return ChatAsked(asked, flag(record, "stream"), flag(options or {}, "include_usage"))
 
 
 def _text(value: Any, what: str) -> str:
@@ -104,13 +87,6 @@ def _samples(record: dict[str, Any], name: str) -> int:
 
 def _seed(record: dict[str, Any]) -> int | None:
     return _whole(record, "seed", 0, 2**63 - 1)
-
-
-def _flag(record: dict[str, Any], name: str) -> bool:
-    value = record.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise bad_request(f"{name!r} must be true or false")
-    return bool(value)
 
 
 def _last_of_user(messages: Any) -> str:
