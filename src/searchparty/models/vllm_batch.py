@@ -7,7 +7,6 @@ part of it in `SteppedEngine`); does not know where requests come from (`vllm_en
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -21,12 +20,10 @@ from searchparty.models.batch import Job, as_failure
 from searchparty.models.drawing import stream
 from searchparty.models.stop_watch import StopWatch
 from searchparty.models.types import Completion, FinishReason, Generated, Tokenizer
+from searchparty.models.vllm_turns import turn
 
 SEED_BITS = 2**63 - 1
 """A seed of vLLM is not negative."""
-
-ONE_AT_A_TIME = threading.Lock()
-"""vLLM keeps the state of the step it is in, and the memory of its CUDA graphs, once for a process: engines take turns."""
 
 NamedTensors = Iterable[tuple[str, torch.Tensor]]
 
@@ -128,7 +125,7 @@ class VllmBatch:
         """Let vLLM make one step and take what is finished. If it breaks, everything in hand fails."""
         try:
             self._drop_cancelled()
-            with ONE_AT_A_TIME:
+            with turn():
                 outputs = self._llm.step()
             stopped = [output.request_id for output in outputs if self._take(output)]
             if stopped:
@@ -152,7 +149,7 @@ class VllmBatch:
         """Finish what is in hand, put new weights into the model, and forget what was computed with the old ones."""
         while self.busy:
             self.step()
-        with ONE_AT_A_TIME, torch.no_grad():
+        with turn(), torch.no_grad():
             self._llm.step()  # a step that was under way for requests since aborted still uses the old weights
             self._put_weights((name, tensor.detach()) for name, tensor in named_tensors)
         if torch.cuda.is_available():

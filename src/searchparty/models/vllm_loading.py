@@ -14,8 +14,9 @@ from searchparty.errors import UserError, missing_package
 from searchparty.models.huggingface import load_chat
 from searchparty.models.loading import Model, model_folder
 from searchparty.models.model_folders import check_model_folder, model_identity
-from searchparty.models.vllm_batch import ONE_AT_A_TIME, NamedTensors
+from searchparty.models.vllm_batch import NamedTensors
 from searchparty.models.vllm_engine import VllmEngine
+from searchparty.models.vllm_turns import engine_began, engine_ended, turn
 
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # weights are put into the model by this process
@@ -56,8 +57,9 @@ def load_vllm(
     chat = load_chat(folder, spec)
     arguments = vllm_arguments(folder, memory_share, context_tokens, most_running, dtype) | settings
     try:
-        with ONE_AT_A_TIME:
+        with turn():
             llm = vllm.LLMEngine.from_engine_args(vllm.EngineArgs(**arguments))
+            engine_began()
     except (ValueError, TypeError, OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
         raise UserError(f"{spec}: vLLM cannot load the model ({type(error).__name__}: {reason})") from None
@@ -107,7 +109,9 @@ def put_weights(llm: Any, named_tensors: NamedTensors) -> None:
 
 def _free(llm: Any) -> None:
     """Give the card's memory back: vLLM holds it until its engine core is shut down."""
-    llm.engine_core.shutdown()
+    with turn():
+        llm.engine_core.shutdown()
+        engine_ended()
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
