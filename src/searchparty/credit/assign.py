@@ -9,6 +9,7 @@ import gc
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from operator import itemgetter
 
 import numpy as np
@@ -92,33 +93,39 @@ def _signals(gathered: Gathered, estimates: Mapping[str, Estimates], plan: Credi
     signals: list[tuple[int, Signal]] = []
     for name, samples in gathered.samples.items():
         layout, found = samples.layout, estimates[name]
-        absent = [None] * len(samples.sequences)
-        returns = absent if found.returns_N is None else layout.place(found.returns_N)
-        values = absent if found.returns_N is None or samples.critic is None else layout.place(samples.critic.said_N)
-        columns = (layout.place(found.advantages_N), layout.spread(weights[name]), returns, values)
-        for place, one, advantages_T, weights_T, returns_T, values_T in zip(
-            gathered.places[name].tolist(), samples.sequences, *columns, strict=True
-        ):
-            if len(one.trained):
-                tokens = one.ids_T, one.trainable_T, one.old_logprobs_T
-                signals.append(
-                    (place, Signal(one.key, name, *tokens, advantages_T, weights_T, returns_T, values_T, placed=True))
-                )
+        absent = [None] * len(layout.tokens_S)
+        columns = (
+            layout.cut(samples.sequences.ids_M),
+            layout.cut(layout.trainable_M),
+            layout.place(samples.old_logprobs_N),
+            layout.place(found.advantages_N),
+            layout.spread(weights[name]),
+            absent if found.returns_N is None else layout.place(found.returns_N),
+            absent if found.returns_N is None or samples.critic is None else layout.place(samples.critic.said_N),
+        )
+        signals += [
+            (place, Signal(head.key, name, *arrays, placed=True))
+            for place, tokens, head, *arrays in zip(
+                gathered.places[name].tolist(), layout.tokens_S.tolist(), samples.sequences.heads, *columns, strict=True
+            )
+            if tokens
+        ]
     return [signal for _, signal in sorted(signals, key=itemgetter(0))]
 
 
 def _weights(gathered: Gathered, plan: CreditPlan) -> dict[str, WeightArray]:
     """Of the trainable tokens of every sequence [S], by role."""
-    sequences = [sequence for samples in gathered.samples.values() for sequence in samples.sequences]
-    tokens_S = np.array([len(sequence.trained) for sequence in sequences], np.int64)
-    taking_part = [sequence for sequence in sequences if len(sequence.trained)]
-    weights_S = np.zeros(len(sequences))
+    heads = [head for samples in gathered.samples.values() for head in samples.sequences.heads]
+    by_role = [samples.layout.tokens_S for samples in gathered.samples.values()]
+    tokens_S = np.concatenate([np.zeros(0, np.intp), *by_role])
+    taking_part = list(compress(heads, tokens_S))
+    weights_S = np.zeros(len(heads))
     weights_S[tokens_S > 0] = token_weights(
         plan.reduction,
         plan.over,
         tokens_S[tokens_S > 0],
-        [(sequence.key.question_key, sequence.key.sample) for sequence in taking_part],
-        [sequence.role for sequence in taking_part],
+        [(head.key.question_key, head.key.sample) for head in taking_part],
+        [head.role for head in taking_part],
     )
-    ends = np.cumsum([len(samples.sequences) for samples in gathered.samples.values()])
+    ends = np.cumsum(list(map(len, by_role)))
     return dict(zip(gathered.samples, np.split(weights_S, ends[:-1]), strict=True))

@@ -45,7 +45,7 @@ class GeneralisedAdvantage(Estimator):
         speaks_S = tokens_S > 0
         unvalued_S = speaks_S if critic is None else speaks_S & ~critic.known_S
         if unvalued_S.any():
-            raise ValueError(f"{samples.sequences[int(unvalued_S.argmax())].key}: the critic gave no values")
+            raise ValueError(f"{samples.sequences.heads[int(unvalued_S.argmax())].key}: the critic gave no values")
         values_N = (nothing_N if critic is None else critic.said_N).astype(np.float64)
         rewards_N = -(nothing_N if penalty_N is None else penalty_N).astype(np.float64)
         last = np.cumsum(tokens_S)[speaks_S] - 1

@@ -42,15 +42,15 @@ class GroupRelative(Estimator):
 
     def estimate(self, samples: Samples) -> Estimates:
         """See the class. Arrays with suffix `_S` have one entry per sequence, `_G` per group."""
-        sequences = samples.sequences
-        if not sequences:
+        heads = samples.sequences.heads
+        if not heads:
             return Estimates(np.zeros(0), groups=GroupCounts(0, 0, 0))
-        keys = [sequence.key for sequence in sequences]
+        keys = [head.key for head in heads]
         if self.compare == "episodes":
             group_S = numbered([EpisodeGroup(key.question_key) for key in keys])
             vote_S = numbered([(key.question_key, key.sample) for key in keys])
         else:
-            calls = [(one.key.question_key, one.key.sample, one.key.agent, one.call) for one in sequences]
+            calls = [(head.key.question_key, head.key.sample, head.key.agent, head.call) for head in heads]
             group_S = numbered([CandidateGroup(*call) for call in calls])
             vote_S = numbered(keys)
         share_S = 1.0 / np.bincount(vote_S)[vote_S]
