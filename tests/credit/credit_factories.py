@@ -12,6 +12,7 @@ from playing import PARIS, Lines, good_lines, play_lines
 from searchparty.credit.estimators.base import Estimator, GroupCounts, Heard, Samples
 from searchparty.credit.evidence import Evidence
 from searchparty.credit.gathering import says_something
+from searchparty.credit.joining import Head, JoinedSequences
 from searchparty.credit.layout import Layout
 from searchparty.credit.reward_mix import Reward
 from searchparty.credit.sequences import TokenSequence, token_sequences
@@ -41,7 +42,7 @@ def sequence(
     old_T = np.zeros(len(trainable)) if old_logprobs is None else np.array(old_logprobs)
     return TokenSequence(
         SequenceKey(question, sample, agent, candidate), agent.split(".")[0], call, np.arange(len(trainable), dtype=np.int32),
-        trainable_T, np.where(trainable_T, old_T, 0).astype(np.float32), trainable_T.nonzero()[0],
+        trainable_T, np.where(trainable_T, old_T, 0).astype(np.float32),
     )  # fmt: skip
 
 
@@ -71,6 +72,19 @@ def floats(values: Sequence[float]) -> FloatArray:
     return np.array(values, dtype=np.float32)
 
 
+def side_by_side(sequences: Sequence[TokenSequence]) -> JoinedSequences:
+    """Sequences as estimators see them, each of an agent of its own."""
+    lengths_S = np.array([len(one.ids_T) for one in sequences], np.intp)
+    layout = Layout(lengths_S, np.concatenate([np.zeros(0, np.bool_), *(one.trainable_T for one in sequences)]))
+    return JoinedSequences(
+        [Head(one.key, one.role, one.call) for one in sequences],
+        np.arange(len(sequences)),
+        layout,
+        np.concatenate([np.zeros(0, np.int32), *(one.ids_T for one in sequences)]),
+        layout.collect([one.old_logprobs_T for one in sequences]),
+    )
+
+
 @dataclass
 class Estimated:
     """What an estimator says of each sample, in order: arrays of an entry per token, 0 where none is trained."""
@@ -82,26 +96,25 @@ class Estimated:
 
 def estimate(estimator: Estimator, samples: Sequence[Sample]) -> Estimated:
     """Hand an estimator its samples side by side, and cut what it says."""
-    sequences = [one.sequence for one in samples]
-    layout = Layout(sequences)
+    sequences = side_by_side([one.sequence for one in samples])
+    layout = sequences.layout
 
-    def side_by_side(arrays: Sequence[FloatArray | None]) -> FloatArray:
-        pairs = zip(sequences, arrays, strict=True)
-        return layout.collect([floats([0] * len(one.ids_T)) if array is None else array for one, array in pairs])
+    def collected(arrays: Sequence[FloatArray | None]) -> FloatArray:
+        pairs = zip(layout.lengths_S.tolist(), arrays, strict=True)
+        return layout.collect([np.zeros(tokens, np.float32) if array is None else array for tokens, array in pairs])
 
     def heard(arrays: Sequence[FloatArray | None]) -> Heard:
         known_S = np.array([array is not None for array in arrays], dtype=np.bool_)
-        return Heard(side_by_side(arrays), known_S, np.zeros_like(known_S))
+        return Heard(collected(arrays), known_S, np.zeros_like(known_S))
 
     found = estimator.estimate(
         Samples(
             sequences,
             [one.reward for one in samples],
-            layout,
-            layout.collect([one.old_logprobs_T for one in sequences]),
+            sequences.logprobs_N,
             heard([one.teacher_logprobs_T for one in samples]),
             heard([one.values_T for one in samples]),
-            side_by_side([one.reference_penalty_T for one in samples]),
+            collected([one.reference_penalty_T for one in samples]),
         )
     )
     returns = None if found.returns_N is None else layout.place(found.returns_N)

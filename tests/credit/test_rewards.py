@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from credit_factories import BROKEN, RIGHT, WRONG, chained, floats, hierarchical, judge, sequence
+from credit_factories import BROKEN, RIGHT, WRONG, chained, floats, hierarchical, judge, sequence, side_by_side
 from pydantic import ValidationError
 
-from searchparty.credit.layout import Layout
 from searchparty.credit.reward_mix import RewardMix
 from searchparty.credit.rewards import (
     assignment,
@@ -83,7 +82,7 @@ def test_the_format_of_an_answer_is_judged_per_candidate_and_that_of_others_by_t
 
 def test_divergence_is_the_sum_of_log_ratios_over_trainable_tokens() -> None:
     pair = [sequence([0, 1, 1, 0, 1], [9.0, -1.0, -2.0, 9.0, -0.5]), sequence([1], [-4.0])]
-    layout = Layout(pair)
+    layout = side_by_side(pair).layout
     old_N = layout.collect([one.old_logprobs_T for one in pair])
     teacher_N = layout.collect([floats([5.0, -1.5, -1.0, -7.0, -0.75]), floats([-3.0])])
     assert divergences_from(old_N, teacher_N, layout) == pytest.approx([(-1 + 1.5) + (-2 + 1) + (-0.5 + 0.75), -1.0])

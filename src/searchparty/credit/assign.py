@@ -103,13 +103,11 @@ def _signals(gathered: Gathered, estimates: Mapping[str, Estimates], plan: Credi
             absent if found.returns_N is None else layout.place(found.returns_N),
             absent if found.returns_N is None or samples.critic is None else layout.place(samples.critic.said_N),
         )
-        signals += [
-            (place, Signal(head.key, name, *arrays, placed=True))
-            for place, tokens, head, *arrays in zip(
-                gathered.places[name].tolist(), layout.tokens_S.tolist(), samples.sequences.heads, *columns, strict=True
-            )
-            if tokens
-        ]
+        agents, speaks = gathered.places[name].tolist(), layout.tokens_S.tolist()
+        rows = compress(zip(agents, samples.sequences.heads, *columns, strict=True), speaks)
+        for agent, head, ids_T, trainable_T, old_T, advantages_T, weights_T, returns_T, values_T in rows:
+            said = advantages_T, weights_T, returns_T, values_T
+            signals.append((agent, Signal(head.key, name, ids_T, trainable_T, old_T, *said, placed=True)))
     return [signal for _, signal in sorted(signals, key=itemgetter(0))]
 
 

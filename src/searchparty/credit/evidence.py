@@ -83,7 +83,7 @@ def heard(arrays: ArraysByKey, sequences: JoinedSequences, what: str) -> Heard:
     return usable(said_N, known_S, layout)
 
 
-def usable(said_N: FloatArray, known_S: BoolArray, layout: Layout) -> Heard:  # noqa: N803
+def usable(said_N: FloatArray, known_S: BoolArray, layout: Layout) -> Heard:
     """What of it are finite numbers, sequence by sequence."""
     broken_S = layout.any(~np.isfinite(said_N))
     return Heard(np.where(np.repeat(broken_S, layout.tokens_S), 0, said_N), known_S & ~broken_S, broken_S)

@@ -75,14 +75,12 @@ def join(parts: Sequence[Part], *, logprobs_required: bool = True) -> JoinedSequ
         logprobs_N = np.fromiter(chain.from_iterable(said), np.float32, len(logprobs_N))
     heads = [
         Head(_key(recorded.parts[agent], candidate), recorded.parts[agent][1].role, call)
-        for agent, candidate, call in zip(
-            agent_S.tolist(), candidate_S.tolist(), recorded.call_P[own_S].tolist(), strict=True
-        )
+        for agent, candidate, call in zip(agent_S.tolist(), candidate_S.tolist(), recorded.call_P[own_S].tolist(), strict=True)
     ]
     return JoinedSequences(heads, recorded.part_A[agent_S], layout, _ids(recorded, span_Q), logprobs_N)
 
 
-def _ids(recorded: RecordedSpans, span_Q: IndexArray) -> IntArray:  # noqa: N803
+def _ids(recorded: RecordedSpans, span_Q: IndexArray) -> IntArray:
     """The ids of some spans, one after another [M]. A span that is asked for more than once is made into an array once."""
     lists = (span.ids or () for span in recorded.spans)
     ids = np.fromiter(chain.from_iterable(lists), np.int32, int(recorded.length_P.sum()))

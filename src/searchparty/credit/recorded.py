@@ -1,7 +1,7 @@
 """The spans of many agents as columns: what each span is, and which of them are an agent's last turn.
 
-Knows spans and what must be true of them; nothing of sequences. Axis suffixes: `_A` agents that acted, `_P` their spans up to and
-with the last action, one agent after another.
+Knows spans and what must be true of them; nothing of sequences. Axis suffixes: `_A` agents that acted, `_P` their spans up
+to and with the last action, one agent after another.
 """
 
 from __future__ import annotations
@@ -61,12 +61,14 @@ class RecordedSpans:
         self._refuse(
             self.sampled_P & ~in_turn_P & (said_P > 0),
             ValueError,
-            lambda span: f"call {span.call}, which is not the last, has several candidates",
+            lambda span: "a call that is not the last has several candidates",
         )
         self._refuse(
             self._column(np.bool_, (span.ids is None for span in self.spans)),
             UserError,
-            lambda span: "is not token-exact, so nothing can be trained on it; play the role with a model that exchanges token ids",
+            lambda span: (
+                "is not token-exact, so nothing can be trained on it; play the role with a model that exchanges token ids"
+            ),
         )
         if not logprobs_required:
             return
@@ -75,8 +77,8 @@ class RecordedSpans:
             self.sampled_P & (logprobs_P < 0),
             UserError,
             lambda span: (
-                f"call {span.call} was recorded without log-probabilities; sample with an engine that returns them, or have the "
-                "learner compute them before credit is assigned"
+                f"call {span.call} was recorded without log-probabilities; sample with an engine that returns them, or have "
+                "the learner compute them before credit is assigned"
             ),
         )
         self._refuse(

@@ -52,7 +52,10 @@ def sequences_of(parts: Iterable[Part], *, logprobs_required: bool = True) -> li
     joined = join(list(parts), logprobs_required=logprobs_required)
     layout = joined.layout
     columns = layout.cut(joined.ids_M), layout.cut(layout.trainable_M), layout.place(joined.logprobs_N)
-    return [TokenSequence(*head, *arrays) for head, *arrays in zip(joined.heads, *columns, strict=True)]
+    return [
+        TokenSequence(*head, ids_T, trainable_T, old_logprobs_T)
+        for head, ids_T, trainable_T, old_logprobs_T in zip(joined.heads, *columns, strict=True)
+    ]
 
 
 def agent_sequences(episode: Episode, transcript: Transcript, *, logprobs_required: bool = True) -> list[TokenSequence]:
