@@ -14,7 +14,7 @@ from searchparty.credit.evidence import Evidence
 from searchparty.credit.gathering import says_something
 from searchparty.credit.joining import Head, JoinedSequences
 from searchparty.credit.layout import Layout
-from searchparty.credit.reward_mix import Reward
+from searchparty.credit.reward_mix import RewardMix, Rewards
 from searchparty.credit.sequences import TokenSequence, token_sequences
 from searchparty.credit.types import FloatArray, SequenceKey
 from searchparty.episodes.types import Episode, SpanKind
@@ -46,9 +46,30 @@ def sequence(
     )  # fmt: skip
 
 
-def earned(total: float, *, penalty: float = 0.0) -> Reward:
+@dataclass(frozen=True)
+class Earned:
+    """What one sequence earned."""
+
+    outcome: float
+    penalty: float = 0.0
+    reference_penalty: float = 0.0
+
+
+def earned(total: float, *, penalty: float = 0.0) -> Earned:
     """A reward whose outcome, less the penalty, is `total`."""
-    return Reward({}, total + penalty, penalty)
+    return Earned(total + penalty, penalty)
+
+
+def mixed(
+    mix: RewardMix, *, well_formed: bool = True, divergence: float | None = None, **parts: float
+) -> tuple[Earned, dict[str, float]]:
+    """What a single sequence earns, and its parts as they are shown."""
+    rewards = mix.mix(
+        lambda part: [parts[part]],
+        well_formed=[well_formed],
+        divergence_S=np.array([np.nan if divergence is None else divergence]),
+    )
+    return Earned(rewards.outcome_S[0], rewards.penalty_S[0]), rewards.means()
 
 
 @dataclass
@@ -56,15 +77,15 @@ class Sample:
     """A sequence with what is known of it; arrays have an entry per token."""
 
     sequence: TokenSequence
-    reward: Reward
+    reward: Earned
     teacher_logprobs_T: FloatArray | None = None
     values_T: FloatArray | None = None
     reference_penalty_T: FloatArray | None = None
 
 
-def sample(reward: float | Reward, tokens: int = 1, **where: Any) -> Sample:
+def sample(reward: float | Earned, tokens: int = 1, **where: Any) -> Sample:
     """A sample whose tokens are all trainable."""
-    return Sample(sequence([1] * tokens, **where), reward if isinstance(reward, Reward) else earned(reward))
+    return Sample(sequence([1] * tokens, **where), reward if isinstance(reward, Earned) else earned(reward))
 
 
 def floats(values: Sequence[float]) -> FloatArray:
@@ -99,6 +120,9 @@ def estimate(estimator: Estimator, samples: Sequence[Sample]) -> Estimated:
     sequences = side_by_side([one.sequence for one in samples])
     layout = sequences.layout
 
+    outcomes = [(one.reward.outcome, one.reward.penalty, one.reward.reference_penalty) for one in samples]
+    rewards = Rewards({}, *np.array(outcomes, np.float64).reshape(-1, 3).T)
+
     def collected(arrays: Sequence[FloatArray | None]) -> FloatArray:
         pairs = zip(layout.lengths_S.tolist(), arrays, strict=True)
         return layout.collect([np.zeros(tokens, np.float32) if array is None else array for tokens, array in pairs])
@@ -110,7 +134,7 @@ def estimate(estimator: Estimator, samples: Sequence[Sample]) -> Estimated:
     found = estimator.estimate(
         Samples(
             sequences,
-            [one.reward for one in samples],
+            rewards,
             sequences.logprobs_N,
             heard([one.teacher_logprobs_T for one in samples]),
             heard([one.values_T for one in samples]),

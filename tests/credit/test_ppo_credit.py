@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from credit_factories import RIGHT, Sample, chained, earned, estimate, floats, judge, sequence
+from credit_factories import RIGHT, Earned, Sample, chained, earned, estimate, floats, judge, sequence
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -15,7 +15,6 @@ from searchparty.credit.assign import assign_credit
 from searchparty.credit.estimators.gae import GeneralisedAdvantage
 from searchparty.credit.gathering import sequences_to_score
 from searchparty.credit.plan import CreditPlan
-from searchparty.credit.reward_mix import Reward
 from searchparty.credit.rewards import reference_penalty
 from searchparty.credit.sequences import token_sequences
 
@@ -104,9 +103,7 @@ def test_each_token_pays_for_its_own_distance_from_the_reference() -> None:
     penalty_N = reference_penalty(floats([-1.0, -2.0]), floats([-1.5, -1.0]), 0.1)
     assert penalty_N == pytest.approx([0.1 * 0.5, 0.1 * -1.0])
     penalty_T = floats([penalty_N[0], 0.0, penalty_N[1]])
-    sample = Sample(
-        one, Reward({}, 1.0, 0.0, float(penalty_T.sum())), values_T=floats([0, 0, 0]), reference_penalty_T=penalty_T
-    )
+    sample = Sample(one, Earned(1.0, 0.0, float(penalty_T.sum())), values_T=floats([0, 0, 0]), reference_penalty_T=penalty_T)
     found = estimate(GeneralisedAdvantage(), [sample])
     assert found.advantages[0] == pytest.approx([1.0 + 0.1 - 0.05, 0.0, 1.0 + 0.1])
 

@@ -6,7 +6,6 @@ Knows the plan's words and no algorithm by name. Draws nothing at random: equal 
 from __future__ import annotations
 
 import gc
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import compress
@@ -20,7 +19,6 @@ from searchparty.credit.gathering import Gathered, gather
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.reductions import WeightArray, token_weights
 from searchparty.credit.result import CreditResult, RoleCounts
-from searchparty.credit.reward_mix import Reward
 from searchparty.credit.suspicions import suspicions
 from searchparty.credit.types import Signal
 from searchparty.episodes.types import Episode
@@ -63,28 +61,13 @@ def _count(name: str, gathered: Gathered, estimates: Estimates | None) -> RoleCo
     scored_S = None if samples is None or samples.teacher is None else samples.teacher.known_S
     return RoleCounts(
         episodes=gathered.episodes[name],
-        sequences=len(rewards),
+        sequences=len(rewards.outcome_S),
         tokens=0 if samples is None else int(samples.layout.tokens_S.sum()),
         scored_tokens=0 if samples is None or scored_S is None else int(samples.layout.tokens_S[scored_S].sum()),
         moving_tokens=0 if estimates is None else int(np.count_nonzero(estimates.advantages_N.astype(np.float32))),
         groups=None if estimates is None else estimates.groups,
-        rewards=_means(rewards),
+        rewards=rewards.means(),
     )
-
-
-def _means(rewards: Sequence[Reward]) -> dict[str, float]:
-    """Mean of each part over the sequences that have it."""
-    columns: dict[str, list[float]] = defaultdict(list)
-    for reward in rewards:
-        for part, value in reward.parts.items():
-            columns[part].append(value)
-    if rewards:
-        columns["outcome"] = [reward.outcome for reward in rewards]
-        columns["penalty"] = [reward.penalty for reward in rewards]
-        if referred := [reward.reference_penalty for reward in rewards if "reference_divergence" in reward.parts]:
-            columns["reference_penalty"] = referred
-        columns["total"] = [reward.total for reward in rewards]
-    return {part: sum(values) / len(values) for part, values in columns.items()}
 
 
 def _signals(gathered: Gathered, estimates: Mapping[str, Estimates], plan: CreditPlan) -> list[Signal]:

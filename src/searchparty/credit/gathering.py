@@ -17,11 +17,11 @@ from searchparty.credit.evidence import EpisodeKey, Evidence, heard, usable
 from searchparty.credit.findings import Finding, FindingKind
 from searchparty.credit.joining import JoinedSequences, join
 from searchparty.credit.plan import CreditPlan, RoleCredit
-from searchparty.credit.reward_mix import Reward
+from searchparty.credit.reward_mix import Rewards
 from searchparty.credit.rewards import divergences_from, reference_penalty
 from searchparty.credit.sequences import TokenSequence, has_acted, last_turn_taken, sequences_of
-from searchparty.credit.types import BoolArray, IndexArray
-from searchparty.credit.worth import Worth
+from searchparty.credit.types import IndexArray
+from searchparty.credit.worth import Worth, rewards_of
 from searchparty.episodes.types import Episode, StopReason, Transcript
 from searchparty.errors import UserError
 
@@ -39,7 +39,7 @@ class Gathered:
     """Per role that learns."""
     places: dict[str, IndexArray] = field(default_factory=dict)
     """Per role that learns, the place of each of its samples' agents among all, in the order of episodes."""
-    rewards: dict[str, list[Reward]] = field(default_factory=dict)
+    rewards: dict[str, Rewards] = field(default_factory=dict)
     """Per role of the plan, of every sequence: also of roles that do not learn, and of sequences that made no sample."""
     episodes: Counter[str] = field(default_factory=Counter)
     """Per role, in how many episodes it acted."""
@@ -75,21 +75,25 @@ def sequences_to_score(
 
 def gather(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evidence) -> Gathered:
     """Build the samples of a batch. See `assign_credit` for what is raised."""
-    gathered = Gathered(rewards={role: [] for role in plan.roles})
-    members: dict[str, list[_Member]] = {name: [] for name, role in plan.roles.items() if role.learns}
+    gathered = Gathered()
+    members: dict[str, list[_Member]] = {name: [] for name in plan.roles}
     for place, worth in enumerate(_worths(gathered, episodes, plan, evidence)):
-        if worth.role.learns:
-            members[worth.transcript.role].append(_Member(place, worth))
+        members[worth.transcript.role].append(_Member(place, worth))
+    findings = []
+    for name, role in plan.roles.items():
+        if role.learns:
+            findings += _gather_role(gathered, name, role, members[name], evidence)
         else:
-            candidates = range(len(last_turn_taken(worth.transcript)))
-            gathered.rewards[worth.transcript.role] += [worth.of(candidate, None, None) for candidate in candidates]
-    findings = [found for name in members for found in _gather_role(gathered, name, plan.roles[name], members[name], evidence)]
+            turns = [
+                (worth, candidate) for _, worth in members[name] for candidate in range(len(last_turn_taken(worth.transcript)))
+            ]
+            gathered.rewards[name] = rewards_of(turns, role.rewards)
     gathered.findings = [finding for _, finding in sorted(findings, key=itemgetter(0))]
     return gathered
 
 
 class _Member(NamedTuple):
-    """An agent of a role that learns."""
+    """An agent."""
 
     place: int
     """Among all agents, in the order of episodes."""
@@ -129,20 +133,19 @@ def _gather_role(
     reference = heard(evidence.reference_logprobs, sequences, REFERENCE) if role.needs_reference else None
     usable_S = ~old.broken_S if critic is None else ~old.broken_S & ~critic.broken_S
 
-    divergences: list[float | None] = [None] * len(sequences.heads)
-    reference_divergences, penalty_N = divergences, None
+    divergence_S = reference_divergence_S = penalty_N = None
     if teacher is not None and role.rewards.teacher_kl > 0:
-        divergences = _where(teacher.known_S & usable_S, divergences_from(old.said_N, teacher.said_N, layout))
+        divergence_S = divergences_from(old.said_N, teacher.said_N, layout)
+        divergence_S[~(teacher.known_S & usable_S)] = np.nan
     if reference is not None:
-        reference_divergences = _where(reference.known_S & usable_S, divergences_from(old.said_N, reference.said_N, layout))
+        reference_divergence_S = divergences_from(old.said_N, reference.said_N, layout)
+        reference_divergence_S[~(reference.known_S & usable_S)] = np.nan
         penalty_N = reference_penalty(old.said_N, reference.said_N, role.rewards.reference_kl)
         penalty_N[np.repeat(~reference.known_S, layout.tokens_S)] = 0
-    gathered.rewards[name] = [
-        members[part].worth.of(head.key.candidate, *found)
-        for part, head, *found in zip(
-            sequences.part_S.tolist(), sequences.heads, divergences, reference_divergences, strict=True
-        )
+    turns = [
+        (members[part].worth, head.key.candidate) for part, head in zip(sequences.part_S.tolist(), sequences.heads, strict=True)
     ]
+    gathered.rewards[name] = rewards_of(turns, role.rewards, divergence_S, reference_divergence_S)
     place_S = np.array([place for place, _ in members], np.intp)[sequences.part_S]
     samples = Samples(sequences, gathered.rewards[name], old.said_N, teacher, critic, penalty_N)
     gathered.samples[name] = samples.only(usable_S)
@@ -170,10 +173,6 @@ def _sampling_policy(sequences: JoinedSequences, evidence: Evidence) -> Heard:
         key = sequences.heads[int(unknown_S.argmax())].key
         raise ValueError(f"{key}: the sampling policy's log-probabilities were computed anew, but not for it")
     return old
-
-
-def _where(known_S: BoolArray, values: Sequence[float]) -> list[float | None]:
-    return [value if known else None for known, value in zip(known_S.tolist(), values, strict=True)]
 
 
 def _planned(plan: CreditPlan, episode: Episode, transcript: Transcript) -> RoleCredit:

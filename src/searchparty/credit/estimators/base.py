@@ -7,9 +7,7 @@ no text, no model, no other role.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import ClassVar
 
 import numpy as np
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 
 from searchparty.credit.joining import JoinedSequences
 from searchparty.credit.layout import Layout
-from searchparty.credit.reward_mix import Reward
+from searchparty.credit.reward_mix import Rewards
 from searchparty.credit.strict import StrictModel
 from searchparty.credit.types import BoolArray, FloatArray
 
@@ -44,7 +42,7 @@ class Samples:
     trainable tokens, sequence after sequence."""
 
     sequences: JoinedSequences
-    rewards: Sequence[Reward]
+    rewards: Rewards
     old_logprobs_N: FloatArray
     """Log-probability under the sampling policy; finite."""
     teacher: Heard | None = None
@@ -66,7 +64,7 @@ class Samples:
         kept_N = np.repeat(kept_S, self.layout.tokens_S)
         return Samples(
             self.sequences.only(kept_S),
-            list(compress(self.rewards, kept_S)),
+            self.rewards.only(kept_S),
             self.old_logprobs_N[kept_N],
             None if self.teacher is None else self.teacher.only(kept_S, kept_N),
             None if self.critic is None else self.critic.only(kept_S, kept_N),

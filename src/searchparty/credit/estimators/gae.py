@@ -49,7 +49,7 @@ class GeneralisedAdvantage(Estimator):
         values_N = (nothing_N if critic is None else critic.said_N).astype(np.float64)
         rewards_N = -(nothing_N if penalty_N is None else penalty_N).astype(np.float64)
         last = np.cumsum(tokens_S)[speaks_S] - 1
-        rewards_N[last] += np.array([reward.outcome - reward.penalty for reward in samples.rewards])[speaks_S]
+        rewards_N[last] += (samples.rewards.outcome_S - samples.rewards.penalty_S)[speaks_S]
         advantages_N = generalised_advantages(rewards_N, values_N, tokens_S, self.discount, self.trace_decay)
         used_N = whitened(advantages_N) if self.whitening == "tokens" else advantages_N
         return Estimates(self.coefficient * used_N, advantages_N + values_N)

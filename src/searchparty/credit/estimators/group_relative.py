@@ -56,8 +56,8 @@ class GroupRelative(Estimator):
         share_S = 1.0 / np.bincount(vote_S)[vote_S]
         votes_G = np.rint(np.bincount(group_S, weights=share_S))
 
-        total_S = np.array([reward.total for reward in samples.rewards])
-        outcome_S = np.array([reward.outcome for reward in samples.rewards])
+        total_S = samples.rewards.total_S
+        outcome_S = samples.rewards.outcome_S
         mean_G = np.bincount(group_S, weights=share_S * total_S) / votes_G
         outcome_mean_G = np.bincount(group_S, weights=share_S * outcome_S) / votes_G
         difference_S = outcome_S - outcome_mean_G[group_S]
