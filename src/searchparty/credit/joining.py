@@ -73,9 +73,12 @@ def join(parts: Sequence[Part], *, logprobs_required: bool = True) -> JoinedSequ
     if logprobs_required:
         said = (span.logprobs or () for span in compress(recorded.spans, recorded.sampled_P))
         logprobs_N = np.fromiter(chain.from_iterable(said), np.float32, len(logprobs_N))
+    agents = map(recorded.parts.__getitem__, agent_S.tolist())
     heads = [
-        Head(_key(recorded.parts[agent], candidate), recorded.parts[agent][1].role, call)
-        for agent, candidate, call in zip(agent_S.tolist(), candidate_S.tolist(), recorded.call_P[own_S].tolist(), strict=True)
+        Head(SequenceKey(episode.question_key, episode.sample, transcript.agent, candidate), transcript.role, call)
+        for (episode, transcript), candidate, call in zip(
+            agents, candidate_S.tolist(), recorded.call_P[own_S].tolist(), strict=True
+        )
     ]
     return JoinedSequences(heads, recorded.part_A[agent_S], layout, _ids(recorded, span_Q), logprobs_N)
 
@@ -86,8 +89,3 @@ def _ids(recorded: RecordedSpans, span_Q: IndexArray) -> IntArray:
     ids = np.fromiter(chain.from_iterable(lists), np.int32, int(recorded.length_P.sum()))
     by_span = [ids[own] for own in slices(np.cumsum(recorded.length_P))]
     return np.concatenate([ids[:0], *map(by_span.__getitem__, span_Q.tolist())])
-
-
-def _key(part: Part, candidate: int) -> SequenceKey:
-    episode, transcript = part
-    return SequenceKey(episode.question_key, episode.sample, transcript.agent, candidate)

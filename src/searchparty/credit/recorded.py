@@ -35,7 +35,8 @@ class RecordedSpans:
         self.end_A = np.cumsum(count_A)
         """The span after its last."""
         self.start_A = self.end_A - count_A
-        self.length_P = self._column(np.intp, (0 if span.ids is None else len(span.ids) for span in self.spans))
+        self.length_P = self._column(np.intp, (-1 if span.ids is None else len(span.ids) for span in self.spans))
+        """Its tokens; -1 if it is not token-exact."""
         self.sampled_P = self._column(np.bool_, (span.kind is SpanKind.ACTION for span in self.spans))
         self.call_P = self._column(np.intp, (-1 if span.call is None else span.call for span in self.spans))
         self.turn_P = self.sampled_P & (self.call_P == self.call_P[self.end_A - 1][self.agent_P])
@@ -64,7 +65,7 @@ class RecordedSpans:
             lambda span: "a call that is not the last has several candidates",
         )
         self._refuse(
-            self._column(np.bool_, (span.ids is None for span in self.spans)),
+            self.length_P < 0,
             UserError,
             lambda span: (
                 "is not token-exact, so nothing can be trained on it; play the role with a model that exchanges token ids"
