@@ -12,8 +12,9 @@ from playing import PARIS, Lines, good_lines, play_lines
 from searchparty.credit.estimators.base import Estimator, GroupCounts, Heard, Samples
 from searchparty.credit.evidence import Evidence
 from searchparty.credit.gathering import says_something
+from searchparty.credit.joining import Head, JoinedSequences
 from searchparty.credit.layout import Layout
-from searchparty.credit.reward_mix import Reward
+from searchparty.credit.reward_mix import RewardMix, Rewards
 from searchparty.credit.sequences import TokenSequence, token_sequences
 from searchparty.credit.types import FloatArray, SequenceKey
 from searchparty.episodes.types import Episode, SpanKind
@@ -41,13 +42,34 @@ def sequence(
     old_T = np.zeros(len(trainable)) if old_logprobs is None else np.array(old_logprobs)
     return TokenSequence(
         SequenceKey(question, sample, agent, candidate), agent.split(".")[0], call, np.arange(len(trainable), dtype=np.int32),
-        trainable_T, np.where(trainable_T, old_T, 0).astype(np.float32), trainable_T.nonzero()[0],
+        trainable_T, np.where(trainable_T, old_T, 0).astype(np.float32),
     )  # fmt: skip
 
 
-def earned(total: float, *, penalty: float = 0.0) -> Reward:
+@dataclass(frozen=True)
+class Earned:
+    """What one sequence earned."""
+
+    outcome: float
+    penalty: float = 0.0
+    reference_penalty: float = 0.0
+
+
+def earned(total: float, *, penalty: float = 0.0) -> Earned:
     """A reward whose outcome, less the penalty, is `total`."""
-    return Reward({}, total + penalty, penalty)
+    return Earned(total + penalty, penalty)
+
+
+def mixed(
+    mix: RewardMix, *, well_formed: bool = True, divergence: float | None = None, **parts: float
+) -> tuple[Earned, dict[str, float]]:
+    """What a single sequence earns, and its parts as they are shown."""
+    rewards = mix.mix(
+        lambda part: [parts[part]],
+        well_formed=[well_formed],
+        divergence_S=np.array([np.nan if divergence is None else divergence]),
+    )
+    return Earned(rewards.outcome_S[0], rewards.penalty_S[0]), rewards.means()
 
 
 @dataclass
@@ -55,20 +77,33 @@ class Sample:
     """A sequence with what is known of it; arrays have an entry per token."""
 
     sequence: TokenSequence
-    reward: Reward
+    reward: Earned
     teacher_logprobs_T: FloatArray | None = None
     values_T: FloatArray | None = None
     reference_penalty_T: FloatArray | None = None
 
 
-def sample(reward: float | Reward, tokens: int = 1, **where: Any) -> Sample:
+def sample(reward: float | Earned, tokens: int = 1, **where: Any) -> Sample:
     """A sample whose tokens are all trainable."""
-    return Sample(sequence([1] * tokens, **where), reward if isinstance(reward, Reward) else earned(reward))
+    return Sample(sequence([1] * tokens, **where), reward if isinstance(reward, Earned) else earned(reward))
 
 
 def floats(values: Sequence[float]) -> FloatArray:
     """An array as models give them."""
     return np.array(values, dtype=np.float32)
+
+
+def side_by_side(sequences: Sequence[TokenSequence]) -> JoinedSequences:
+    """Sequences as estimators see them, each of an agent of its own."""
+    lengths_S = np.array([len(one.ids_T) for one in sequences], np.intp)
+    layout = Layout(lengths_S, np.concatenate([np.zeros(0, np.bool_), *(one.trainable_T for one in sequences)]))
+    return JoinedSequences(
+        [Head(one.key, one.role, one.call) for one in sequences],
+        np.arange(len(sequences)),
+        layout,
+        np.concatenate([np.zeros(0, np.int32), *(one.ids_T for one in sequences)]),
+        layout.collect([one.old_logprobs_T for one in sequences]),
+    )
 
 
 @dataclass
@@ -82,26 +117,28 @@ class Estimated:
 
 def estimate(estimator: Estimator, samples: Sequence[Sample]) -> Estimated:
     """Hand an estimator its samples side by side, and cut what it says."""
-    sequences = [one.sequence for one in samples]
-    layout = Layout(sequences)
+    sequences = side_by_side([one.sequence for one in samples])
+    layout = sequences.layout
 
-    def side_by_side(arrays: Sequence[FloatArray | None]) -> FloatArray:
-        pairs = zip(sequences, arrays, strict=True)
-        return layout.collect([floats([0] * len(one.ids_T)) if array is None else array for one, array in pairs])
+    outcomes = [(one.reward.outcome, one.reward.penalty, one.reward.reference_penalty) for one in samples]
+    rewards = Rewards({}, *np.array(outcomes, np.float64).reshape(-1, 3).T)
+
+    def collected(arrays: Sequence[FloatArray | None]) -> FloatArray:
+        pairs = zip(layout.lengths_S.tolist(), arrays, strict=True)
+        return layout.collect([np.zeros(tokens, np.float32) if array is None else array for tokens, array in pairs])
 
     def heard(arrays: Sequence[FloatArray | None]) -> Heard:
         known_S = np.array([array is not None for array in arrays], dtype=np.bool_)
-        return Heard(side_by_side(arrays), known_S, np.zeros_like(known_S))
+        return Heard(collected(arrays), known_S, np.zeros_like(known_S))
 
     found = estimator.estimate(
         Samples(
             sequences,
-            [one.reward for one in samples],
-            layout,
-            layout.collect([one.old_logprobs_T for one in sequences]),
+            rewards,
+            sequences.logprobs_N,
             heard([one.teacher_logprobs_T for one in samples]),
             heard([one.values_T for one in samples]),
-            side_by_side([one.reference_penalty_T for one in samples]),
+            collected([one.reference_penalty_T for one in samples]),
         )
     )
     returns = None if found.returns_N is None else layout.place(found.returns_N)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from credit_factories import RIGHT, Sample, chained, earned, estimate, floats, judge, sequence
+from credit_factories import RIGHT, Earned, Sample, chained, earned, estimate, floats, judge, sequence
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -15,7 +15,6 @@ from searchparty.credit.assign import assign_credit
 from searchparty.credit.estimators.gae import GeneralisedAdvantage
 from searchparty.credit.gathering import sequences_to_score
 from searchparty.credit.plan import CreditPlan
-from searchparty.credit.reward_mix import Reward
 from searchparty.credit.rewards import reference_penalty
 from searchparty.credit.sequences import token_sequences
 
@@ -76,7 +75,7 @@ def test_whitened_advantages_have_mean_0_and_deviation_1_over_tokens_and_returns
         Sample(sequence([1, 1, 1], sample=1), earned(-1.0), values_T=floats([0.0, 0.1, 0.2])),
     ]
     plain_, white = estimate(GeneralisedAdvantage(), samples), estimate(GeneralisedAdvantage(whitening="tokens"), samples)
-    kept = [one.sequence.trained for one in samples]
+    kept = [np.flatnonzero(one.sequence.trainable_T) for one in samples]
     every = np.concatenate([array[place] for array, place in zip(white.advantages, kept, strict=True)])
     assert every.mean() == pytest.approx(0, abs=1e-6)
     assert every.std() == pytest.approx(1, abs=1e-6)
@@ -104,9 +103,7 @@ def test_each_token_pays_for_its_own_distance_from_the_reference() -> None:
     penalty_N = reference_penalty(floats([-1.0, -2.0]), floats([-1.5, -1.0]), 0.1)
     assert penalty_N == pytest.approx([0.1 * 0.5, 0.1 * -1.0])
     penalty_T = floats([penalty_N[0], 0.0, penalty_N[1]])
-    sample = Sample(
-        one, Reward({}, 1.0, 0.0, float(penalty_T.sum())), values_T=floats([0, 0, 0]), reference_penalty_T=penalty_T
-    )
+    sample = Sample(one, Earned(1.0, 0.0, float(penalty_T.sum())), values_T=floats([0, 0, 0]), reference_penalty_T=penalty_T)
     found = estimate(GeneralisedAdvantage(), [sample])
     assert found.advantages[0] == pytest.approx([1.0 + 0.1 - 0.05, 0.0, 1.0 + 0.1])
 
@@ -126,7 +123,7 @@ def test_the_reference_is_asked_only_about_roles_that_are_held_near_it_and_its_s
     reference = {one.key: np.where(one.trainable_T, -2.0, 0).astype(np.float32) for one in asked}
     values = {one.key: np.zeros(len(one.ids_T), np.float32) for one in token_sequences(episode)}
     credit = assign_credit([episode], plan, replace(judge(episode), reference_logprobs=reference, values=values))
-    divergence = sum(float((one.old_logprobs_T[one.trained] + 2.0).sum()) for one in asked)
+    divergence = sum(float((one.old_logprobs_T[one.trainable_T] + 2.0).sum()) for one in asked)
     shown = credit.roles["searcher"].rewards
     assert shown["reference_divergence"] == pytest.approx(divergence)
     assert shown["reference_penalty"] == pytest.approx(0.5 * divergence)
@@ -134,7 +131,7 @@ def test_the_reference_is_asked_only_about_roles_that_are_held_near_it_and_its_s
     signal = credit.signals[0]
     assert signal.advantages_T[signal.trainable_T][0] == pytest.approx(1.0 - 0.5 * divergence, abs=1e-4)
     assert signal.advantages_T[signal.trainable_T][-1] == pytest.approx(
-        1.0 - 0.5 * (float(asked[0].old_logprobs_T[asked[0].trained[-1]]) + 2.0), abs=1e-5
+        1.0 - 0.5 * (float(asked[0].old_logprobs_T[asked[0].trainable_T][-1]) + 2.0), abs=1e-5
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from credit_factories import BROKEN, RIGHT, WRONG, chained, floats, hierarchical, judge, sequence
+from credit_factories import BROKEN, RIGHT, WRONG, chained, floats, hierarchical, judge, mixed, sequence, side_by_side
 from pydantic import ValidationError
 
-from searchparty.credit.layout import Layout
 from searchparty.credit.reward_mix import RewardMix
 from searchparty.credit.rewards import (
     assignment,
@@ -83,7 +83,7 @@ def test_the_format_of_an_answer_is_judged_per_candidate_and_that_of_others_by_t
 
 def test_divergence_is_the_sum_of_log_ratios_over_trainable_tokens() -> None:
     pair = [sequence([0, 1, 1, 0, 1], [9.0, -1.0, -2.0, 9.0, -0.5]), sequence([1], [-4.0])]
-    layout = Layout(pair)
+    layout = side_by_side(pair).layout
     old_N = layout.collect([one.old_logprobs_T for one in pair])
     teacher_N = layout.collect([floats([5.0, -1.5, -1.0, -7.0, -0.75]), floats([-3.0])])
     assert divergences_from(old_N, teacher_N, layout) == pytest.approx([(-1 + 1.5) + (-2 + 1) + (-0.5 + 0.75), -1.0])
@@ -91,34 +91,49 @@ def test_divergence_is_the_sum_of_log_ratios_over_trainable_tokens() -> None:
 
 def test_the_chained_searcher_earns_nine_tenths_of_the_result_and_a_tenth_of_its_behaviour() -> None:
     mix = RewardMix(team_result=0.9, behaviour=0.1)
-    reward = mix.mix({"team_result": 1.0, "behaviour": 0.5}.__getitem__, well_formed=True, divergence=None)
-    assert reward.total == pytest.approx(0.95)
-    assert reward.parts == {"team_result": 1.0, "behaviour": 0.5, "well_formed": 1.0}
-    assert mix.mix(
-        {"team_result": 0.0, "behaviour": 1.0}.__getitem__, well_formed=True, divergence=None
-    ).total == pytest.approx(0.1)
+    _, shown = mixed(mix, team_result=1.0, behaviour=0.5)
+    assert shown.pop("total") == shown.pop("outcome") == pytest.approx(0.95)
+    assert shown == {"team_result": 1.0, "behaviour": 0.5, "well_formed": 1.0, "penalty": 0.0}
+    assert mixed(mix, team_result=0.0, behaviour=1.0)[0].outcome == pytest.approx(0.1)
 
 
 def test_an_invalid_format_earns_minus_one_whatever_else_was_earned() -> None:
     mix = RewardMix(team_result=0.9, behaviour=0.1)
-    assert mix.mix({"team_result": 1.0, "behaviour": 1.0}.__getitem__, well_formed=False, divergence=None).total == -1.0
+    assert mixed(mix, team_result=1.0, behaviour=1.0, well_formed=False)[1]["total"] == -1.0
     lenient = RewardMix(team_result=0.9, invalid_format=None)
-    assert lenient.mix({"team_result": 1.0}.__getitem__, well_formed=False, divergence=None).total == pytest.approx(0.9)
+    assert mixed(lenient, team_result=1.0, well_formed=False)[1]["total"] == pytest.approx(0.9)
 
 
 def test_the_divergence_from_the_teacher_is_subtracted_and_kept_apart() -> None:
     mix = RewardMix(team_result=0.9, assignment=0.1, teacher_kl=1e-3)
-    reward = mix.mix({"team_result": 1.0, "assignment": 0.5}.__getitem__, well_formed=True, divergence=20.0)
-    assert (reward.outcome, reward.penalty, reward.total) == pytest.approx((0.95, 0.02, 0.93))
-    assert reward.parts["teacher_divergence"] == 20.0
+    reward, shown = mixed(mix, team_result=1.0, assignment=0.5, divergence=20.0)
+    assert (reward.outcome, reward.penalty, shown["total"]) == pytest.approx((0.95, 0.02, 0.93))
+    assert shown["teacher_divergence"] == 20.0
 
 
 def test_a_sequence_that_was_not_scored_pays_no_penalty_and_shows_no_divergence() -> None:
-    reward = RewardMix(exact_match=1.0, teacher_kl=1e-3).mix(
-        {"exact_match": 1.0}.__getitem__, well_formed=True, divergence=None
+    _, shown = mixed(RewardMix(exact_match=1.0, teacher_kl=1e-3), exact_match=1.0)
+    assert shown["total"] == 1.0
+    assert "teacher_divergence" not in shown
+
+
+def test_means_are_over_the_sequences_that_have_a_part() -> None:
+    mix = RewardMix(f1=1.0, teacher_kl=0.5, reference_kl=0.25)
+    rewards = mix.mix(
+        {"f1": [1.0, 0.0, 0.5]}.__getitem__,
+        well_formed=[True, False, True],
+        divergence_S=np.array([2.0, np.nan, 4.0]),
+        reference_divergence_S=np.array([np.nan, np.nan, 8.0]),
     )
-    assert reward.total == 1.0
-    assert "divergence_from" not in reward.parts
+    assert rewards.total_S.tolist() == [0.0, -1.0, -3.5]
+    assert rewards.means() == pytest.approx(
+        {
+            "f1": 0.5, "well_formed": 2 / 3, "teacher_divergence": 3.0, "reference_divergence": 8.0, "outcome": 0.5 / 3,
+            "penalty": 1.0, "reference_penalty": 2.0, "total": -1.5,
+        }
+    )  # fmt: skip
+    none_S = np.zeros(3, dtype=np.bool_)
+    assert rewards.only(none_S).means() == {}
 
 
 def test_a_score_from_outside_cannot_take_the_name_of_a_part() -> None:

@@ -26,7 +26,6 @@ def test_a_sequence_is_the_history_exactly_as_it_was_recorded() -> None:
     assert found.trainable_T.tolist() == [span.kind is SpanKind.ACTION for span in spans for _ in span.ids or ()]
     recorded = [value for span in spans for value in span.logprobs or [0.0] * len(span.ids or ())]
     assert found.old_logprobs_T.tolist() == recorded
-    assert found.trained.tolist() == np.flatnonzero(found.trainable_T).tolist()
 
 
 def test_each_candidate_follows_the_same_history_and_none_of_the_others() -> None:
@@ -53,7 +52,7 @@ def test_agents_cut_from_one_batch_have_what_each_has_alone_and_share_no_token()
     together = sequences_of(parts)
     alone = [sequence for part in parts for sequence in agent_sequences(*part)]
     assert [(one.key, one.role, one.call) for one in together] == [(one.key, one.role, one.call) for one in alone]
-    for name in ("ids_T", "trainable_T", "old_logprobs_T", "trained"):
+    for name in ("ids_T", "trainable_T", "old_logprobs_T"):
         for one, other in zip(together, alone, strict=True):
             assert getattr(one, name).tolist() == getattr(other, name).tolist()
             getattr(one, name)[:] = 0

@@ -6,9 +6,9 @@ Knows the plan's words and no algorithm by name. Draws nothing at random: equal 
 from __future__ import annotations
 
 import gc
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import compress
 from operator import itemgetter
 
 import numpy as np
@@ -19,7 +19,6 @@ from searchparty.credit.gathering import Gathered, gather
 from searchparty.credit.plan import CreditPlan
 from searchparty.credit.reductions import WeightArray, token_weights
 from searchparty.credit.result import CreditResult, RoleCounts
-from searchparty.credit.reward_mix import Reward
 from searchparty.credit.suspicions import suspicions
 from searchparty.credit.types import Signal
 from searchparty.episodes.types import Episode
@@ -62,28 +61,13 @@ def _count(name: str, gathered: Gathered, estimates: Estimates | None) -> RoleCo
     scored_S = None if samples is None or samples.teacher is None else samples.teacher.known_S
     return RoleCounts(
         episodes=gathered.episodes[name],
-        sequences=len(rewards),
+        sequences=len(rewards.outcome_S),
         tokens=0 if samples is None else int(samples.layout.tokens_S.sum()),
         scored_tokens=0 if samples is None or scored_S is None else int(samples.layout.tokens_S[scored_S].sum()),
         moving_tokens=0 if estimates is None else int(np.count_nonzero(estimates.advantages_N.astype(np.float32))),
         groups=None if estimates is None else estimates.groups,
-        rewards=_means(rewards),
+        rewards=rewards.means(),
     )
-
-
-def _means(rewards: Sequence[Reward]) -> dict[str, float]:
-    """Mean of each part over the sequences that have it."""
-    columns: dict[str, list[float]] = defaultdict(list)
-    for reward in rewards:
-        for part, value in reward.parts.items():
-            columns[part].append(value)
-    if rewards:
-        columns["outcome"] = [reward.outcome for reward in rewards]
-        columns["penalty"] = [reward.penalty for reward in rewards]
-        if referred := [reward.reference_penalty for reward in rewards if "reference_divergence" in reward.parts]:
-            columns["reference_penalty"] = referred
-        columns["total"] = [reward.total for reward in rewards]
-    return {part: sum(values) / len(values) for part, values in columns.items()}
 
 
 def _signals(gathered: Gathered, estimates: Mapping[str, Estimates], plan: CreditPlan) -> list[Signal]:
@@ -92,33 +76,37 @@ def _signals(gathered: Gathered, estimates: Mapping[str, Estimates], plan: Credi
     signals: list[tuple[int, Signal]] = []
     for name, samples in gathered.samples.items():
         layout, found = samples.layout, estimates[name]
-        absent = [None] * len(samples.sequences)
-        returns = absent if found.returns_N is None else layout.place(found.returns_N)
-        values = absent if found.returns_N is None or samples.critic is None else layout.place(samples.critic.said_N)
-        columns = (layout.place(found.advantages_N), layout.spread(weights[name]), returns, values)
-        for place, one, advantages_T, weights_T, returns_T, values_T in zip(
-            gathered.places[name].tolist(), samples.sequences, *columns, strict=True
-        ):
-            if len(one.trained):
-                tokens = one.ids_T, one.trainable_T, one.old_logprobs_T
-                signals.append(
-                    (place, Signal(one.key, name, *tokens, advantages_T, weights_T, returns_T, values_T, placed=True))
-                )
+        absent = [None] * len(layout.tokens_S)
+        columns = (
+            layout.cut(samples.sequences.ids_M),
+            layout.cut(layout.trainable_M),
+            layout.place(samples.old_logprobs_N),
+            layout.place(found.advantages_N),
+            layout.spread(weights[name]),
+            absent if found.returns_N is None else layout.place(found.returns_N),
+            absent if found.returns_N is None or samples.critic is None else layout.place(samples.critic.said_N),
+        )
+        agents, speaks = gathered.places[name].tolist(), layout.tokens_S.tolist()
+        rows = compress(zip(agents, samples.sequences.heads, *columns, strict=True), speaks)
+        for agent, head, ids_T, trainable_T, old_T, advantages_T, weights_T, returns_T, values_T in rows:
+            said = advantages_T, weights_T, returns_T, values_T
+            signals.append((agent, Signal(head.key, name, ids_T, trainable_T, old_T, *said, placed=True)))
     return [signal for _, signal in sorted(signals, key=itemgetter(0))]
 
 
 def _weights(gathered: Gathered, plan: CreditPlan) -> dict[str, WeightArray]:
     """Of the trainable tokens of every sequence [S], by role."""
-    sequences = [sequence for samples in gathered.samples.values() for sequence in samples.sequences]
-    tokens_S = np.array([len(sequence.trained) for sequence in sequences], np.int64)
-    taking_part = [sequence for sequence in sequences if len(sequence.trained)]
-    weights_S = np.zeros(len(sequences))
+    heads = [head for samples in gathered.samples.values() for head in samples.sequences.heads]
+    by_role = [samples.layout.tokens_S for samples in gathered.samples.values()]
+    tokens_S = np.concatenate([np.zeros(0, np.intp), *by_role])
+    taking_part = list(compress(heads, tokens_S))
+    weights_S = np.zeros(len(heads))
     weights_S[tokens_S > 0] = token_weights(
         plan.reduction,
         plan.over,
         tokens_S[tokens_S > 0],
-        [(sequence.key.question_key, sequence.key.sample) for sequence in taking_part],
-        [sequence.role for sequence in taking_part],
+        [(head.key.question_key, head.key.sample) for head in taking_part],
+        [head.role for head in taking_part],
     )
-    ends = np.cumsum([len(samples.sequences) for samples in gathered.samples.values()])
+    ends = np.cumsum(list(map(len, by_role)))
     return dict(zip(gathered.samples, np.split(weights_S, ends[:-1]), strict=True))

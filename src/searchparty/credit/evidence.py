@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from searchparty.credit.estimators.base import Heard
+from searchparty.credit.joining import JoinedSequences
 from searchparty.credit.layout import Layout
 from searchparty.credit.rewards import JudgedCandidate
-from searchparty.credit.sequences import TokenSequence
-from searchparty.credit.types import FloatArray, SequenceKey
+from searchparty.credit.types import BoolArray, FloatArray, SequenceKey
 from searchparty.episodes.types import AgentEnd, Episode, Transcript
 
 EpisodeKey = tuple[str, int]
@@ -68,18 +68,22 @@ class Evidence:
         return float(score)
 
 
-def heard(arrays: ArraysByKey, sequences: Sequence[TokenSequence], layout: Layout, what: str) -> Heard:
+def heard(arrays: ArraysByKey, sequences: JoinedSequences, what: str) -> Heard:
     """What a model said of the sequences. Raises ValueError if an array has another length than its sequence (contract 1)."""
-    found = [arrays.get(sequence.key) for sequence in sequences]
-    nothing_T = np.zeros(max((len(sequence.ids_T) for sequence in sequences), default=0), np.float32)
-    aligned = []
-    for sequence, array in zip(sequences, found, strict=True):
-        tokens = len(sequence.ids_T)
-        if array is not None and array.shape != (tokens,):
-            raise ValueError(f"{sequence.key}: {what} have shape {array.shape}, the sequence has {tokens} tokens")
-        aligned.append(nothing_T[:tokens] if array is None else array)
+    layout = sequences.layout
+    lengths = layout.lengths_S.tolist()
+    found = [arrays.get(head.key) for head in sequences.heads]
+    nothing_T = np.zeros(max(lengths, default=0), np.float32)
+    aligned = [nothing_T[:tokens] if array is None else array for array, tokens in zip(found, lengths, strict=True)]
+    for head, array, tokens in zip(sequences.heads, aligned, lengths, strict=True):
+        if array.shape != (tokens,):
+            raise ValueError(f"{head.key}: {what} have shape {array.shape}, the sequence has {tokens} tokens")
     said_N = layout.collect(aligned)
+    known_S = np.fromiter((array is not None for array in found), np.bool_, len(found))
+    return usable(said_N, known_S, layout)
+
+
+def usable(said_N: FloatArray, known_S: BoolArray, layout: Layout) -> Heard:
+    """What of it are finite numbers, sequence by sequence."""
     broken_S = layout.any(~np.isfinite(said_N))
-    said_N[np.repeat(broken_S, layout.tokens_S)] = 0
-    known_S = np.fromiter((array is not None for array in found), np.bool_, len(found)) & ~broken_S
-    return Heard(said_N, known_S, broken_S)
+    return Heard(np.where(np.repeat(broken_S, layout.tokens_S), 0, said_N), known_S & ~broken_S, broken_S)

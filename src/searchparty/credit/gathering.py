@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from searchparty.credit.estimators.base import Heard, Samples
-from searchparty.credit.evidence import EpisodeKey, Evidence, heard
+from searchparty.credit.evidence import EpisodeKey, Evidence, heard, usable
 from searchparty.credit.findings import Finding, FindingKind
-from searchparty.credit.layout import Layout
+from searchparty.credit.joining import JoinedSequences, join
 from searchparty.credit.plan import CreditPlan, RoleCredit
-from searchparty.credit.reward_mix import Reward
+from searchparty.credit.reward_mix import Rewards
 from searchparty.credit.rewards import divergences_from, reference_penalty
-from searchparty.credit.sequences import TokenSequence, last_turn_taken, sequences_of
-from searchparty.credit.types import BoolArray, IndexArray
-from searchparty.credit.worth import Worth
+from searchparty.credit.sequences import TokenSequence, has_acted, last_turn_taken, sequences_of
+from searchparty.credit.types import IndexArray
+from searchparty.credit.worth import Worth, rewards_of
 from searchparty.episodes.types import Episode, StopReason, Transcript
 from searchparty.errors import UserError
 
@@ -38,8 +38,8 @@ class Gathered:
     samples: dict[str, Samples] = field(default_factory=dict)
     """Per role that learns."""
     places: dict[str, IndexArray] = field(default_factory=dict)
-    """Per role that learns, where its samples stand among all, in the order of episodes, agents and candidates."""
-    rewards: dict[str, list[Reward]] = field(default_factory=dict)
+    """Per role that learns, the place of each of its samples' agents among all, in the order of episodes."""
+    rewards: dict[str, Rewards] = field(default_factory=dict)
     """Per role of the plan, of every sequence: also of roles that do not learn, and of sequences that made no sample."""
     episodes: Counter[str] = field(default_factory=Counter)
     """Per role, in how many episodes it acted."""
@@ -75,29 +75,28 @@ def sequences_to_score(
 
 def gather(episodes: Sequence[Episode], plan: CreditPlan, evidence: Evidence) -> Gathered:
     """Build the samples of a batch. See `assign_credit` for what is raised."""
-    gathered = Gathered(rewards={role: [] for role in plan.roles})
-    learning: dict[tuple[str, int, str], Worth] = {}
-    for worth in _worths(gathered, episodes, plan, evidence):
-        if worth.role.learns:
-            learning[worth.episode.question_key, worth.episode.sample, worth.transcript.agent] = worth
+    gathered = Gathered()
+    members: dict[str, list[_Member]] = {name: [] for name in plan.roles}
+    for place, worth in enumerate(_worths(gathered, episodes, plan, evidence)):
+        members[worth.transcript.role].append(_Member(place, worth))
+    findings = []
+    for name, role in plan.roles.items():
+        if role.learns:
+            findings += _gather_role(gathered, name, role, members[name], evidence)
         else:
-            candidates = range(len(last_turn_taken(worth.transcript)))
-            gathered.rewards[worth.transcript.role] += [worth.of(candidate, None, None) for candidate in candidates]
-    parts = [(worth.episode, worth.transcript) for worth in learning.values()]
-    members: dict[str, list[_Member]] = {name: [] for name, role in plan.roles.items() if role.learns}
-    for place, sequence in enumerate(sequences_of(parts, logprobs_required=evidence.old_logprobs is None)):
-        members[sequence.role].append(_Member(place, sequence, learning[sequence.key[:3]]))
-    findings = [found for name in members for found in _gather_role(gathered, name, plan.roles[name], members[name], evidence)]
+            turns = [
+                (worth, candidate) for _, worth in members[name] for candidate in range(len(last_turn_taken(worth.transcript)))
+            ]
+            gathered.rewards[name] = rewards_of(turns, role.rewards)
     gathered.findings = [finding for _, finding in sorted(findings, key=itemgetter(0))]
     return gathered
 
 
 class _Member(NamedTuple):
-    """A sequence of a role that learns."""
+    """An agent."""
 
     place: int
-    """Among all sequences that are to learn, in the order of episodes, agents and candidates."""
-    sequence: TokenSequence
+    """Among all agents, in the order of episodes."""
     worth: Worth
 
 
@@ -114,42 +113,45 @@ def _worths(gathered: Gathered, episodes: Sequence[Episode], plan: CreditPlan, e
         judged = evidence.judged(episode)
         for transcript in episode.agents:
             yield Worth(episode, transcript, judged, plan, _planned(plan, episode, transcript), evidence)
-        gathered.episodes.update({transcript.role for transcript in episode.agents if last_turn_taken(transcript)})
+        gathered.episodes.update({transcript.role for transcript in episode.agents if has_acted(transcript)})
 
 
 def _gather_role(
     gathered: Gathered, name: str, role: RoleCredit, members: Sequence[_Member], evidence: Evidence
 ) -> list[tuple[int, Finding]]:
-    """Samples and rewards of one role. Gives what was found, each with the place of its sequence.
+    """Samples and rewards of one role. Gives what was found, each with the place of its agent.
 
     A sequence without finite numbers of its own makes no sample; without finite ones of teacher or reference, it counts as not
     scored by them.
     """
-    sequences = [member.sequence for member in members]
-    layout = Layout(sequences)
-    old = _sampling_policy(sequences, layout, evidence)
-    teacher = heard(evidence.teacher_logprobs, sequences, layout, TEACHER) if role.needs_teacher else None
-    critic = heard(evidence.values, sequences, layout, CRITIC) if role.needs_values else None
-    reference = heard(evidence.reference_logprobs, sequences, layout, REFERENCE) if role.needs_reference else None
+    parts = [(worth.episode, worth.transcript) for _, worth in members]
+    sequences = join(parts, logprobs_required=evidence.old_logprobs is None)
+    layout = sequences.layout
+    old = _sampling_policy(sequences, evidence)
+    teacher = heard(evidence.teacher_logprobs, sequences, TEACHER) if role.needs_teacher else None
+    critic = heard(evidence.values, sequences, CRITIC) if role.needs_values else None
+    reference = heard(evidence.reference_logprobs, sequences, REFERENCE) if role.needs_reference else None
     usable_S = ~old.broken_S if critic is None else ~old.broken_S & ~critic.broken_S
 
-    divergences: list[float | None] = [None] * len(members)
-    reference_divergences, penalty_N = divergences, None
+    divergence_S = reference_divergence_S = penalty_N = None
     if teacher is not None and role.rewards.teacher_kl > 0:
-        divergences = _where(teacher.known_S & usable_S, divergences_from(old.said_N, teacher.said_N, layout))
+        divergence_S = divergences_from(old.said_N, teacher.said_N, layout)
+        divergence_S[~(teacher.known_S & usable_S)] = np.nan
     if reference is not None:
-        reference_divergences = _where(reference.known_S & usable_S, divergences_from(old.said_N, reference.said_N, layout))
+        reference_divergence_S = divergences_from(old.said_N, reference.said_N, layout)
+        reference_divergence_S[~(reference.known_S & usable_S)] = np.nan
         penalty_N = reference_penalty(old.said_N, reference.said_N, role.rewards.reference_kl)
         penalty_N[np.repeat(~reference.known_S, layout.tokens_S)] = 0
-    gathered.rewards[name] = [
-        member.worth.of(member.sequence.key.candidate, *found)
-        for member, *found in zip(members, divergences, reference_divergences, strict=True)
+    turns = [
+        (members[part].worth, head.key.candidate) for part, head in zip(sequences.part_S.tolist(), sequences.heads, strict=True)
     ]
-    samples = Samples(sequences, gathered.rewards[name], layout, old.said_N, teacher, critic, penalty_N)
+    gathered.rewards[name] = rewards_of(turns, role.rewards, divergence_S, reference_divergence_S)
+    place_S = np.array([place for place, _ in members], np.intp)[sequences.part_S]
+    samples = Samples(sequences, gathered.rewards[name], old.said_N, teacher, critic, penalty_N)
     gathered.samples[name] = samples.only(usable_S)
-    gathered.places[name] = np.array([member.place for member in members], np.intp)[usable_S]
+    gathered.places[name] = place_S[usable_S]
     return [
-        (place, Finding(FindingKind.NON_FINITE, name, f"{what} are not all finite; {consequence}", sequence.key))
+        (place, Finding(FindingKind.NON_FINITE, name, f"{what} are not all finite; {consequence}", head.key))
         for said, what, consequence in (
             (old, SAMPLING_POLICY, "it is left out"),
             (teacher, TEACHER, "it counts as not scored"),
@@ -157,24 +159,20 @@ def _gather_role(
             (reference, REFERENCE, "it counts as not scored"),
         )
         if said is not None
-        for place, sequence, _ in compress(members, said.broken_S)
+        for place, head in compress(zip(place_S.tolist(), sequences.heads, strict=True), said.broken_S)
     ]
 
 
-def _sampling_policy(sequences: Sequence[TokenSequence], layout: Layout, evidence: Evidence) -> Heard:
+def _sampling_policy(sequences: JoinedSequences, evidence: Evidence) -> Heard:
     """The sampling policy's log-probabilities; those that were computed anew take the place of those recorded."""
     if evidence.old_logprobs is None:
-        return heard({one.key: one.old_logprobs_T for one in sequences}, sequences, layout, SAMPLING_POLICY)
-    old = heard(evidence.old_logprobs, sequences, layout, SAMPLING_POLICY)
-    for sequence, known, old_logprobs_T in zip(sequences, old.known_S | old.broken_S, layout.place(old.said_N), strict=True):
-        if not known:
-            raise ValueError(f"{sequence.key}: the sampling policy's log-probabilities were computed anew, but not for it")
-        sequence.old_logprobs_T = old_logprobs_T
+        return usable(sequences.logprobs_N, np.ones(len(sequences.heads), np.bool_), sequences.layout)
+    old = heard(evidence.old_logprobs, sequences, SAMPLING_POLICY)
+    unknown_S = ~(old.known_S | old.broken_S)
+    if unknown_S.any():
+        key = sequences.heads[int(unknown_S.argmax())].key
+        raise ValueError(f"{key}: the sampling policy's log-probabilities were computed anew, but not for it")
     return old
-
-
-def _where(known_S: BoolArray, values: Sequence[float]) -> list[float | None]:
-    return [value if known else None for known, value in zip(known_S.tolist(), values, strict=True)]
 
 
 def _planned(plan: CreditPlan, episode: Episode, transcript: Transcript) -> RoleCredit:

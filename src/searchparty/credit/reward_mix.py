@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from searchparty.credit.strict import StrictModel
+from searchparty.credit.types import BoolArray
+
+RewardArray = NDArray[np.float64]
 
 
-@dataclass(slots=True)
-class Reward:
-    """What one sequence earned."""
+@dataclass(frozen=True, slots=True)
+class Rewards:
+    """What the sequences of one role earned [S]."""
 
-    parts: Mapping[str, float]
+    parts: Mapping[str, RewardArray]
     """Every part that the mix asks for, by name and unweighted; `well_formed` is 1.0 or 0.0. `teacher_divergence` and
-    `reference_divergence` are absent if teacher or reference did not score the sequence."""
-    outcome: float
+    `reference_divergence` are not a number where teacher or reference did not score the sequence, and absent if the role
+    needs none."""
+    outcome_S: RewardArray
     """The weighted sum of the parts, or the reward of an invalid format; without the KL penalties."""
-    penalty: float
+    penalty_S: RewardArray
     """Coefficient times divergence from the teacher."""
-    reference_penalty: float = 0.0
+    reference_penalty_S: RewardArray
     """Coefficient times divergence from the reference, summed over the sequence's tokens."""
 
     @property
-    def total(self) -> float:
+    def total_S(self) -> RewardArray:  # noqa: N802
         """Outcome less both penalties."""
-        return self.outcome - self.penalty - self.reference_penalty
+        return self.outcome_S - self.penalty_S - self.reference_penalty_S
+
+    def only(self, kept_S: BoolArray) -> Rewards:
+        """Those of some of the sequences."""
+        return Rewards(
+            {part: values_S[kept_S] for part, values_S in self.parts.items()},
+            self.outcome_S[kept_S],
+            self.penalty_S[kept_S],
+            self.reference_penalty_S[kept_S],
+        )
+
+    def means(self) -> dict[str, float]:
+        """Of each part over the sequences that have it, and of what they come to. Empty without a sequence."""
+        columns = {**self.parts, "outcome": self.outcome_S, "penalty": self.penalty_S}
+        if "reference_divergence" in self.parts:
+            referred_S = ~np.isnan(self.parts["reference_divergence"])
+            columns["reference_penalty"] = self.reference_penalty_S[referred_S]
+        columns["total"] = self.total_S
+        had = {part: values_S[~np.isnan(values_S)].tolist() for part, values_S in columns.items()}
+        return {part: sum(values) / len(values) for part, values in had.items() if values}
 
 
 _SHOWN = ("well_formed", "teacher_divergence", "reference_divergence", "outcome", "penalty", "reference_penalty", "total")
@@ -85,28 +110,37 @@ class RewardMix(StrictModel):
 
     def mix(
         self,
-        value_of: Callable[[str], float],
+        values_of: Callable[[str], Sequence[float]],
         *,
-        well_formed: bool,
-        divergence: float | None,
-        reference_divergence: float | None = None,
-    ) -> Reward:
-        """Weigh the parts.
+        well_formed: Sequence[bool],
+        divergence_S: RewardArray | None = None,
+        reference_divergence_S: RewardArray | None = None,
+    ) -> Rewards:
+        """Weigh the parts of a role's sequences.
 
         Args:
-            value_of: gives the value of a part by its name; asked only for parts that have a weight.
-            divergence: of the sequence from the teacher; None if it was not scored, which costs nothing.
-            reference_divergence: likewise from the reference.
+            values_of: gives a part of every sequence by its name; asked only for parts that have a weight.
+            well_formed: whether each sequence's turn holds a well-formed action.
+            divergence_S: of each sequence from the teacher; not a number if it was not scored, which costs nothing. None if
+                no teacher was asked.
+            reference_divergence_S: likewise from the reference.
         """
-        shown, outcome = {}, 0.0
+        parts = {part: np.array(values_of(part), np.float64) for part in self.weights}
+        well_formed_S = np.array(well_formed, np.bool_)
+        outcome_S = np.zeros(len(well_formed_S))
         for part, weight in self.weights.items():
-            shown[part] = value_of(part)
-            outcome += weight * shown[part]
-        if not well_formed and self.invalid_format is not None:
-            outcome = self.invalid_format
-        shown["well_formed"] = float(well_formed)
-        if divergence is not None:
-            shown["teacher_divergence"] = divergence
-        if reference_divergence is not None:
-            shown["reference_divergence"] = reference_divergence
-        return Reward(shown, outcome, self.teacher_kl * (divergence or 0.0), self.reference_kl * (reference_divergence or 0.0))
+            outcome_S += weight * parts[part]
+        if self.invalid_format is not None:
+            outcome_S[~well_formed_S] = self.invalid_format
+        parts["well_formed"] = well_formed_S.astype(np.float64)
+        if divergence_S is not None:
+            parts["teacher_divergence"] = divergence_S
+        if reference_divergence_S is not None:
+            parts["reference_divergence"] = reference_divergence_S
+        nothing_S = np.zeros_like(outcome_S)
+        return Rewards(
+            parts,
+            outcome_S,
+            nothing_S if divergence_S is None else self.teacher_kl * np.nan_to_num(divergence_S),
+            nothing_S if reference_divergence_S is None else self.reference_kl * np.nan_to_num(reference_divergence_S),
+        )

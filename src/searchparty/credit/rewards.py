@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from searchparty.credit.layout import Layout
 from searchparty.credit.types import FloatArray
@@ -84,14 +85,15 @@ def is_well_formed(episode: Episode, transcript: Transcript, candidates: Sequenc
     return transcript.problem is None
 
 
-def divergences_from(old_logprobs_N: FloatArray, logprobs_N: FloatArray, layout: Layout) -> list[float]:
-    """Σ_t (log π_old(a_t|h_t) − log π(a_t|h_t)) over the trainable tokens of each sequence; π is the teacher or the reference.
+def divergences_from(old_logprobs_N: FloatArray, logprobs_N: FloatArray, layout: Layout) -> NDArray[np.float64]:
+    """Σ_t (log π_old(a_t|h_t) − log π(a_t|h_t)) over the trainable tokens of each sequence [S]; π: teacher or reference.
 
     Its expectation under the sampling policy is KL(π_old ‖ π) of the whole sampled text, hence a sum and not a mean. One
     sample of it may be negative. Multiplied by a coefficient and subtracted, it is the KL penalty inside the reward.
     Source: Ouyang et al. 2022, Training language models to follow instructions with human feedback, objective (2).
     """
-    return [float(ratio.sum(dtype=np.float64)) for ratio in layout.split(old_logprobs_N - logprobs_N)]
+    sums = [ratio_K.sum(dtype=np.float64) for ratio_K in layout.split(old_logprobs_N - logprobs_N)]
+    return np.array(sums, np.float64)
 
 
 def reference_penalty(old_logprobs_N: FloatArray, reference_logprobs_N: FloatArray, coefficient: float) -> FloatArray:

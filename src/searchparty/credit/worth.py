@@ -1,15 +1,14 @@
-"""What one agent's part in an episode was worth: the parts of its role's reward, looked up by name."""
+"""What agents' parts in their episodes were worth: the parts of a role's reward, looked up by name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from searchparty.credit.evidence import Evidence
 from searchparty.credit.plan import CreditPlan, RoleCredit
 from searchparty.credit.planner_rewards import invalid_workflow, planner_cost
-from searchparty.credit.reward_mix import Reward
+from searchparty.credit.reward_mix import RewardArray, RewardMix, Rewards
 from searchparty.credit.rewards import (
     JudgedCandidate,
     answer_f1,
@@ -34,16 +33,8 @@ class Worth:
     role: RoleCredit
     evidence: Evidence
 
-    def of(self, candidate: int, divergence: float | None, reference_divergence: float | None) -> Reward:
-        """The reward of one candidate of the agent's last turn."""
-        return self.role.rewards.mix(
-            partial(self._part, candidate),
-            well_formed=is_well_formed(self.episode, self.transcript, self.judged, candidate),
-            divergence=divergence,
-            reference_divergence=reference_divergence,
-        )
-
-    def _part(self, candidate: int, part: str) -> float:
+    def part(self, part: str, candidate: int) -> float:
+        """A part of the reward of one candidate of the agent's last turn."""
         match part:
             case "exact_match":
                 answers = self.transcript.agent == self.episode.answering_agent
@@ -64,3 +55,18 @@ class Worth:
             case _:
                 key = SequenceKey(self.episode.question_key, self.episode.sample, self.transcript.agent, candidate)
                 return self.evidence.score(part, key, self.transcript)
+
+
+def rewards_of(
+    turns: Sequence[tuple[Worth, int]],
+    mix: RewardMix,
+    divergence_S: RewardArray | None = None,
+    reference_divergence_S: RewardArray | None = None,
+) -> Rewards:
+    """What a role's sequences earned; of each is given its agent's worth and which candidate of the last turn it is."""
+    return mix.mix(
+        lambda part: [worth.part(part, candidate) for worth, candidate in turns],
+        well_formed=[is_well_formed(worth.episode, worth.transcript, worth.judged, candidate) for worth, candidate in turns],
+        divergence_S=divergence_S,
+        reference_divergence_S=reference_divergence_S,
+    )

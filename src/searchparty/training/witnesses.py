@@ -102,7 +102,7 @@ class Witnesses:
         """The critic's values of every sequence that has something to train."""
         if not plan.needs_values:
             return {}
-        sequences = [one for one in sequences_to_score(episodes, plan, lambda role: role.needs_values) if len(one.trained)]
+        sequences = [one for one in sequences_to_score(episodes, plan, lambda role: role.needs_values) if one.trainable_T.any()]
         values = dict(zip([one.key for one in sequences], self.learner.values(sequences), strict=True))
         if broken := [key for key, values_T in values.items() if not np.isfinite(values_T).all()]:
             raise NonFinite("value", broken)

@@ -7,17 +7,15 @@ no text, no model, no other role.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from searchparty.credit.joining import JoinedSequences
 from searchparty.credit.layout import Layout
-from searchparty.credit.reward_mix import Reward
-from searchparty.credit.sequences import TokenSequence
+from searchparty.credit.reward_mix import Rewards
 from searchparty.credit.strict import StrictModel
 from searchparty.credit.types import BoolArray, FloatArray
 
@@ -43,10 +41,8 @@ class Samples:
     """The sequences of one role with all that may be known of them. Axis suffixes as in `layout`: `_S` sequences, `_N` their
     trainable tokens, sequence after sequence."""
 
-    sequences: Sequence[TokenSequence]
-    rewards: Sequence[Reward]
-    layout: Layout
-    """How the sequences lie side by side."""
+    sequences: JoinedSequences
+    rewards: Rewards
     old_logprobs_N: FloatArray
     """Log-probability under the sampling policy; finite."""
     teacher: Heard | None = None
@@ -56,16 +52,19 @@ class Samples:
     reference_penalty_N: FloatArray | None = None
     """What each token loses for its distance from the reference; sums to the reward's `reference_penalty`. None without one."""
 
+    @property
+    def layout(self) -> Layout:
+        """How the sequences lie side by side."""
+        return self.sequences.layout
+
     def only(self, kept_S: BoolArray) -> Samples:
         """Some of the sequences."""
         if kept_S.all():
             return self
         kept_N = np.repeat(kept_S, self.layout.tokens_S)
-        sequences = list(compress(self.sequences, kept_S))
         return Samples(
-            sequences,
-            list(compress(self.rewards, kept_S)),
-            Layout(sequences),
+            self.sequences.only(kept_S),
+            self.rewards.only(kept_S),
             self.old_logprobs_N[kept_N],
             None if self.teacher is None else self.teacher.only(kept_S, kept_N),
             None if self.critic is None else self.critic.only(kept_S, kept_N),

@@ -45,11 +45,11 @@ class GeneralisedAdvantage(Estimator):
         speaks_S = tokens_S > 0
         unvalued_S = speaks_S if critic is None else speaks_S & ~critic.known_S
         if unvalued_S.any():
-            raise ValueError(f"{samples.sequences[int(unvalued_S.argmax())].key}: the critic gave no values")
+            raise ValueError(f"{samples.sequences.heads[int(unvalued_S.argmax())].key}: the critic gave no values")
         values_N = (nothing_N if critic is None else critic.said_N).astype(np.float64)
         rewards_N = -(nothing_N if penalty_N is None else penalty_N).astype(np.float64)
         last = np.cumsum(tokens_S)[speaks_S] - 1
-        rewards_N[last] += np.array([reward.outcome - reward.penalty for reward in samples.rewards])[speaks_S]
+        rewards_N[last] += (samples.rewards.outcome_S - samples.rewards.penalty_S)[speaks_S]
         advantages_N = generalised_advantages(rewards_N, values_N, tokens_S, self.discount, self.trace_decay)
         used_N = whitened(advantages_N) if self.whitening == "tokens" else advantages_N
         return Estimates(self.coefficient * used_N, advantages_N + values_N)
@@ -71,8 +71,8 @@ def generalised_advantages(
 ) -> NDArray[np.float64]:
     """The recursion, from the last token back, in all sequences at once [N].
 
-    Tokens that as many others follow stand side by side, those of the longest sequence first. Then step k of the recursion is
-    one operation on the tokens that exactly k others follow, and nothing is padded.
+    Step k is one operation on the tokens that exactly k others follow: those of the sequences that are long enough, which stand
+    first if the longest does. Nothing is padded.
 
     Args:
         rewards_N: one entry per trainable token, sequence after sequence.
@@ -80,17 +80,13 @@ def generalised_advantages(
         tokens_S: number of trainable tokens of each sequence.
     """
     ends_S = np.cumsum(tokens_S)
-    following_N = np.repeat(ends_S, tokens_S) - 1 - np.arange(len(values_N))
     ahead_N = np.append(values_N[1:], 0.0)
-    ahead_N[following_N == 0] = 0.0
-    delta_N = rewards_N + discount * ahead_N - values_N
-
-    rank_S = np.empty(len(tokens_S), np.intp)
-    rank_S[np.argsort(-tokens_S, kind="stable")] = np.arange(len(tokens_S))
-    starts = np.concatenate([[0], np.cumsum(np.bincount(following_N))]).tolist()
-    slot_N = np.array(starts)[following_N] + np.repeat(rank_S, tokens_S)
-    advantage_K = np.empty(len(values_N))
-    advantage_K[slot_N] = delta_N
-    for previous, start, end in zip(starts, starts[1:], starts[2:], strict=False):
-        advantage_K[start:end] += discount * trace_decay * advantage_K[previous : previous + end - start]
-    return np.asarray(advantage_K[slot_N])
+    ahead_N[ends_S[tokens_S > 0] - 1] = 0.0
+    advantages_N = np.asarray(rewards_N + discount * ahead_N - values_N, np.float64)
+    longer_than = (len(tokens_S) - np.cumsum(np.bincount(tokens_S))).tolist()
+    places = ends_S[np.argsort(-tokens_S, kind="stable")]
+    for following, sequences in enumerate(longer_than):
+        places = places[:sequences] - 1
+        if following:
+            advantages_N[places] += discount * trace_decay * advantages_N[places + 1]
+    return advantages_N

@@ -42,22 +42,22 @@ class GroupRelative(Estimator):
 
     def estimate(self, samples: Samples) -> Estimates:
         """See the class. Arrays with suffix `_S` have one entry per sequence, `_G` per group."""
-        sequences = samples.sequences
-        if not sequences:
+        heads = samples.sequences.heads
+        if not heads:
             return Estimates(np.zeros(0), groups=GroupCounts(0, 0, 0))
-        keys = [sequence.key for sequence in sequences]
+        keys = [head.key for head in heads]
         if self.compare == "episodes":
             group_S = numbered([EpisodeGroup(key.question_key) for key in keys])
             vote_S = numbered([(key.question_key, key.sample) for key in keys])
         else:
-            calls = [(one.key.question_key, one.key.sample, one.key.agent, one.call) for one in sequences]
+            calls = [(head.key.question_key, head.key.sample, head.key.agent, head.call) for head in heads]
             group_S = numbered([CandidateGroup(*call) for call in calls])
             vote_S = numbered(keys)
         share_S = 1.0 / np.bincount(vote_S)[vote_S]
         votes_G = np.rint(np.bincount(group_S, weights=share_S))
 
-        total_S = np.array([reward.total for reward in samples.rewards])
-        outcome_S = np.array([reward.outcome for reward in samples.rewards])
+        total_S = samples.rewards.total_S
+        outcome_S = samples.rewards.outcome_S
         mean_G = np.bincount(group_S, weights=share_S * total_S) / votes_G
         outcome_mean_G = np.bincount(group_S, weights=share_S * outcome_S) / votes_G
         difference_S = outcome_S - outcome_mean_G[group_S]
