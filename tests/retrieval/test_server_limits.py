@@ -156,7 +156,7 @@ def test_bodies_are_bounded_together_and_let_go() -> None:
 
 
 def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asgi, "_READING_SECONDS", 0.2)
+    monkeypatch.setattr(asgi, "READING_SECONDS", 0.2)
     with running(FunctionRetriever(), 9) as address, client_of(address) as client:
         with raw_request(address, b"", length=100) as connection:
             assert connection.recv(1000).startswith(b"HTTP/1.1 408")

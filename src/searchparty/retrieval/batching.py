@@ -94,6 +94,11 @@ class AsyncRetriever:
         request.answer.add_done_callback(self._unanswered.discard)
         return request.answer
 
+    def give_up(self) -> None:
+        """Cancel all that is not answered."""
+        for answer in list(self._unanswered):
+            answer.cancel()
+
     async def close(self) -> None:
         """Answer what is waiting, then stop. May be called twice.
 
