@@ -113,7 +113,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._deaf = True
-        self._state.connections.discard(self)  # type: ignore[arg-type]
+        self._state.connections.discard(self)
         self._idle_timer.cancel()
         self._stop_reading_timer()
         del self._parser

@@ -87,7 +87,7 @@ class PassageStore:
         self._text = map_bytes(folder / TEXT_FILE)
         self._offsets = map_array(folder / OFFSETS_FILE)
         # A view gives Python's own integers, which numpy's array makes slowly.
-        self._begins = memoryview(self._offsets)
+        self._begins = memoryview(self._offsets)  # type: ignore[arg-type]
         self._id_hashes = map_array(folder / ID_HASHES_FILE)
         self._id_rows = map_array(folder / ID_ROWS_FILE)
 
