@@ -1,4 +1,4 @@
-"""The server's own HTTP/1.1: the same answers however the bytes are split, in order, within limits; garbage ends a connection."""
+"""HTTP/1.1 of our own: the same answers however the bytes are split, in order, within limits; garbage ends a connection."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from running_http import running_application
 
+from running_http import running_application
 from searchparty.http_server import asgi
 from searchparty.http_server.asgi import Bodies, RequestError
 from searchparty.http_server.exchange import DirectApplication, Exchange
@@ -23,7 +23,7 @@ LONGEST = 100_000
 
 
 class Echo(DirectApplication):
-    """Replies with method, path and body; to `/later` and `/slow` out of a later turn of the event loop, to `/never` not at all."""
+    """Replies with method, path and body: to `/later` and `/slow` after a while, to `/never` not at all."""
 
     def __init__(self) -> None:
         super().__init__(None, Bodies(LONGEST, 10 * LONGEST))
