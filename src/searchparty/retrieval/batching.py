@@ -1,7 +1,7 @@
 """The front of a retriever for hundreds of episodes that run at once: queries that wait together are searched together.
 
-Merging is greedy and has no timer: whatever arrived while the last batch was being searched is the next batch. One thread does
-all searching, so the event loop never waits for an index or a server.
+Merging is greedy and has no timer: whatever arrived while the last batch was being searched, or in one turn of the event
+loop, is the next batch. One thread does all searching, so the event loop never waits for an index or a server.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class AsyncRetriever:
         self._waiting: deque[_Request] = deque()
         self._changed = threading.Condition()
         self._closed = False
+        self._wake_is_due = False
         self._unanswered: set[asyncio.Future[list[list[Hit]]]] = set()
         # A daemon: an interrupted program does not wait for a slow server's reply.
         threading.Thread(target=self._work, name="retrieval", daemon=True).start()
@@ -89,7 +90,9 @@ class AsyncRetriever:
             if self._closed:
                 raise RuntimeError("the retriever is closed")
             self._waiting.append(request)
-            self._changed.notify()
+            if not self._wake_is_due:
+                self._wake_is_due = True
+                loop.call_soon(self._wake)
         self._unanswered.add(request.answer)
         request.answer.add_done_callback(self._unanswered.discard)
         return request.answer
@@ -112,6 +115,12 @@ class AsyncRetriever:
         close = getattr(self._retriever, "close", None)
         if close is not None:
             close()
+
+    def _wake(self) -> None:
+        """Let the thread begin, once all that this turn of the event loop brings has been handed in."""
+        with self._changed:
+            self._wake_is_due = False
+            self._changed.notify()
 
     def _work(self) -> None:
         while batch := self._next_batch():
