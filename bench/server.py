@@ -9,7 +9,7 @@ machine, in `--processes` of their own, so where cores are short their cost lowe
 number of clients. `searching` remembers no answers, so that every query is searched for, as with the plain server;
 `remembering` is the default of `retriever serve` and meets queries that it has answered before, as those of a group's episodes
 and of later epochs are. `of search` is the rate as a share of what searching alone, without HTTP, reaches in one thread of one
-process. With `--repeats` each server is measured so often, in turn with the others; the medians are shown.
+process. All are measured `--repeats` times in turn; the medians are shown.
 `CPU ms` is what the server's processes spent on a request; it depends less on what else the machine does. Linux only.
 """
 
@@ -48,16 +48,14 @@ def http_request(queries: list[str], k: int, host: str) -> bytes:
     return head.encode() + body
 
 
-def pure_search(index: BM25Index, queries: list[str], k: int) -> tuple[float, float]:
-    """Milliseconds of one search without HTTP, and those of CPU, the best of ten passes."""
-    seconds, cpu = [], []
-    for _ in range(10):
-        started, cpu_started = time.perf_counter(), time.process_time()
+def pure_search(index: BM25Index, queries: list[str], k: int, seconds: float) -> tuple[float, float]:
+    """Milliseconds of one search without HTTP, and those of CPU, over so many seconds of searching one query at a time."""
+    started, cpu_started, searched = time.perf_counter(), time.process_time(), 0
+    while time.perf_counter() - started < seconds:
         for query in queries:
             index.search([query], k)
-        seconds.append(time.perf_counter() - started)
-        cpu.append(time.process_time() - cpu_started)
-    return 1000 * min(seconds) / len(queries), 1000 * min(cpu) / len(queries)
+        searched += len(queries)
+    return 1000 * (time.perf_counter() - started) / searched, 1000 * (time.process_time() - cpu_started) / searched
 
 
 @contextmanager
@@ -143,7 +141,6 @@ def main() -> None:
         folder = Path(name) / "index"
         index = BM25Index.build(options.corpus, folder)
         index.prepare(wait=True)
-        milliseconds, cpu = (options.batch * one for one in pure_search(index, queries, options.k))
         ours = ["-m", "searchparty", "retriever", "serve", str(folder), "--workers", str(options.workers), "--port"]
         commands = {
             "plain FastAPI": lambda port: [str(Path(__file__).with_name("plain_server.py")), str(folder), port],
@@ -160,18 +157,19 @@ def main() -> None:
         for name, address in addresses.items():
             wait_for(address)
             pool.load(address, requests[name], 8 * options.workers, WARMING_SECONDS)
-        print(
-            f"{len(index):,} passages, k = {options.k}, {len(queries):,} different queries, {options.batch} in a request;"
-            f" searching for them without HTTP: {milliseconds:.3f} ms, {cpu:.3f} of CPU ({1000 / milliseconds:,.0f}/s)"
-        )
+        print(f"{len(index):,} passages, k = {options.k}, {len(queries):,} different queries, {options.batch} in a request")
         names = ("requests/s", "of plain", "of search", "median ms", "99 % ms", "CPU ms")
         print(f"{'clients':>8}  {'server':<14} " + " ".join(f"{name:>10}" for name in names))
         for clients in CLIENTS:
             plain = 0.0
             measured: dict[str, list[Figures]] = {name: [] for name in addresses}
+            pure: list[tuple[float, float]] = []
             for _ in range(options.repeats):
+                pure.append(pure_search(index, queries, options.k, options.seconds))
                 for name, address in addresses.items():
                     measured[name].append(measure(processes[name], address, requests[name], clients, options.seconds, pool))
+            milliseconds, cpu = (options.batch * statistics.median(column) for column in zip(*pure, strict=True))
+            print(f"{'':>8}  without HTTP   {1000 / milliseconds:>10,.0f} {'':>54} {cpu:>10.3f}")
             for name in addresses:
                 found = middle(measured[name])
                 plain = plain or found.rate

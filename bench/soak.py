@@ -140,7 +140,6 @@ def main() -> None:
             wait_for(f"http://127.0.0.1:{port}")
             load = Soak(f"http://127.0.0.1:{port}", expected)
             started = time.monotonic()
-            started = time.monotonic()
             grown, after_bursts = asyncio.run(put_under_load(load, psutil.Process(process), options))
             seconds = time.monotonic() - started
     for what, count in sorted(load.counts.items()):
