@@ -64,6 +64,11 @@ class _Request(Exchange):
             self.connection.application.count_error(error.kind)
             self.respond(error.status, self.connection.application.error_body(error), error.headers)
 
+    def fail(self, error: Exception) -> None:
+        """See `Exchange.fail`."""
+        _log.error("a request could not be answered", exc_info=error)
+        self.refuse(RequestError(500, "this server has failed; see what it printed", "internal"))
+
 
 class Connection(asyncio.Protocol):
     """What uvicorn's server makes for each connection, see `uvicorn.Config.http`."""
@@ -236,9 +241,8 @@ class Connection(asyncio.Protocol):
                 self.application.answer(request, bytes(request.body))
         except RequestError as error:
             request.refuse(error)
-        except Exception:
-            _log.exception("a request could not be answered")
-            request.refuse(RequestError(500, "this server has failed; see what it printed", "internal"))
+        except Exception as error:
+            request.fail(error)
 
     def write_reply(self, request: _Request, status: int, body: bytes, headers: Headers, content_type: bytes) -> None:
         """Send the reply of the request that is being answered, and go on to the next one."""

@@ -40,6 +40,10 @@ class Exchange(ABC):
     def refuse(self, error: RequestError) -> None:
         """Send a refusal as the reply, and count it."""
 
+    @abstractmethod
+    def fail(self, error: Exception) -> None:
+        """The application is at fault: print the error, and reply with 500."""
+
 
 class DirectApplication(Served):
     """An application without tasks: it is called with each request, and replies then or later by a call of its own."""

@@ -7,7 +7,6 @@ It speaks every dialect of the client, Search-R1's at `POST /retrieve` and the n
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
 
@@ -17,10 +16,10 @@ from searchparty.errors import FailureKind, ServiceFailure, UserError
 from searchparty.http_server.asgi import Bodies, RequestError, overloaded, require_method
 from searchparty.http_server.exchange import DirectApplication, Exchange
 from searchparty.http_server.prometheus import CONTENT_TYPE
-from searchparty.retrieval.batching import AsyncRetriever
+from searchparty.retrieval.batching import Answer, AsyncRetriever
 from searchparty.retrieval.memo import Memo
 from searchparty.retrieval.metrics import Metrics
-from searchparty.retrieval.types import Hit, Retriever
+from searchparty.retrieval.types import Retriever
 from searchparty.retrieval.wire import PATHS, RetrieveRequest, parse_request
 
 _MEGABYTE = 1024 * 1024
@@ -113,7 +112,6 @@ class RetrievalServer(DirectApplication):
 
     async def close(self) -> None:
         """See `Served.close`."""
-        self._retriever.give_up()
         await self._retriever.close()
 
     def _count_under_way(self, more: int) -> None:
@@ -137,21 +135,20 @@ class RetrievalServer(DirectApplication):
             self._reply(exchange, request, known, len(known))
             return
 
-        def take(found: asyncio.Future[list[list[Hit]]]) -> None:
-            if found.cancelled():
-                return
-            if (error := found.exception()) is not None:
-                exchange.refuse(_refusal(error))
+        def settle(found: Answer) -> None:
+            if isinstance(found, Exception):
+                exchange.refuse(_refusal(found))
                 return
             remembered = len(known)
-            for query, hits in zip(unknown, found.result(), strict=True):
-                known[query] = request.form.answer(hits)
-                self._memo.put((request.form, request.k, query), known[query])
-            self._reply(exchange, request, known, remembered)
+            try:
+                for query, hits in zip(unknown, found, strict=True):
+                    known[query] = request.form.answer(hits)
+                    self._memo.put((request.form, request.k, query), known[query])
+                self._reply(exchange, request, known, remembered)
+            except Exception as error:
+                exchange.fail(error)
 
-        search = self._retriever.submit(unknown, request.k)
-        exchange.given_up = search.cancel
-        search.add_done_callback(take)
+        exchange.given_up = self._retriever.hand_in(unknown, request.k, settle).cancel
 
     def _reply(self, exchange: Exchange, request: RetrieveRequest, answers: dict[str, bytes], remembered: int) -> None:
         reply = request.form.reply(request.queries, [answers[query] for query in request.queries])
@@ -159,9 +156,9 @@ class RetrievalServer(DirectApplication):
         exchange.respond(200, reply)
 
 
-def _refusal(error: BaseException) -> RequestError:
+def _refusal(error: ServiceFailure | UserError) -> RequestError:
     """What a client is told of a failed search: 504 or 502 if a service behind the retriever is out of order, else 500."""
     if isinstance(error, ServiceFailure):
         status = _STATUS_OF_FAILURE.get(error.failure.kind, 500)
         return RequestError(status, " ".join(str(error).split()), error.failure.kind)
-    return RequestError(500, "; ".join(error.lines) if isinstance(error, UserError) else repr(error), "internal")
+    return RequestError(500, "; ".join(error.lines), "internal")
