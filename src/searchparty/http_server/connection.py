@@ -7,12 +7,8 @@ Requests that follow before the reply wait; nothing more is read then, nor while
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
-from functools import lru_cache
-from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import unquote
 
 import httptools
 from uvicorn.config import Config
@@ -20,54 +16,11 @@ from uvicorn.server import ServerState
 
 from searchparty.http_server import asgi
 from searchparty.http_server.asgi import Headers, RequestError, bad_request
-from searchparty.http_server.exchange import JSON, DirectApplication, Exchange
+from searchparty.http_server.exchange import DirectApplication
+from searchparty.http_server.request import KNOWN_HEADERS, Request, path_of, reply_head
 
 _LONGEST_HEAD = 64 * 1024
 """Bytes of request line and headers, about."""
-_KNOWN_HEADERS = {b"authorization", b"content-length", b"expect"}
-
-_log = logging.getLogger("uvicorn.error")
-
-
-class _Request(Exchange):
-    """A request as the connection sees it.
-
-    Attributes:
-        headers: those of `_KNOWN_HEADERS` that it has.
-        keep_alive: whether another request may follow.
-        body: what has come of it.
-        complete: whether all of it has come.
-        refusal: what is replied instead of an answer.
-        over: the reply is written, or nobody waits for it.
-    """
-
-    __slots__ = ("body", "complete", "connection", "headers", "keep_alive", "over", "refusal")
-
-    def __init__(self, connection: Connection, method: str, path: str, headers: dict[bytes, bytes], keep_alive: bool) -> None:
-        super().__init__(method, path)
-        self.connection = connection
-        self.headers = headers
-        self.keep_alive = keep_alive
-        self.body: bytes | bytearray = b""
-        self.complete = False
-        self.refusal: RequestError | None = None
-        self.over = False
-
-    def respond(self, status: int, body: bytes, headers: Headers = (), content_type: bytes = JSON) -> None:
-        """See `Exchange.respond`."""
-        if not self.over:
-            self.connection.write_reply(self, status, body, headers, content_type)
-
-    def refuse(self, error: RequestError) -> None:
-        """See `Exchange.refuse`."""
-        if not self.over:
-            self.connection.application.count_error(error.kind)
-            self.respond(error.status, self.connection.application.error_body(error), error.headers)
-
-    def fail(self, error: Exception) -> None:
-        """See `Exchange.fail`."""
-        _log.error("a request could not be answered", exc_info=error)
-        self.refuse(RequestError(500, "this server has failed; see what it printed", "internal"))
 
 
 class Connection(asyncio.Protocol):
@@ -93,9 +46,9 @@ class Connection(asyncio.Protocol):
         self._loop = _loop or asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         self._transport: asyncio.Transport
-        self._waiting: deque[_Request] = deque()
-        self._answering: _Request | None = None
-        self._reading: _Request | None = None
+        self._waiting: deque[Request] = deque()
+        self._answering: Request | None = None
+        self._reading: Request | None = None
         self._url = b""
         self._headers: dict[bytes, bytes] = {}
         self._unread_head = 0  # bytes of an unfinished head, without those that came together with its first
@@ -174,15 +127,15 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
-        if name in _KNOWN_HEADERS:
+        if name in KNOWN_HEADERS:
             self._headers.setdefault(name, value)
 
     def on_headers_complete(self) -> None:
         if self._deaf:
             return
         keep_alive = self._parser.should_keep_alive() and self._parser.get_http_version() != "1.0"
-        path = _path_of(self._url)
-        request = _Request(self, self._parser.get_method().decode(), path or "", self._headers, keep_alive)
+        path = path_of(self._url)
+        request = Request(self, self._parser.get_method().decode(), path or "", self._headers, keep_alive)
         if path is None:
             request.refusal = bad_request("the address of the request cannot be read")
         self._reading = request
@@ -219,7 +172,7 @@ class Connection(asyncio.Protocol):
 
     # Requests, one after the other.
 
-    def _begin(self, request: _Request) -> None:
+    def _begin(self, request: Request) -> None:
         """Take up a request whose head is there."""
         self._answering = request
         if request.refusal is None:
@@ -232,7 +185,7 @@ class Connection(asyncio.Protocol):
         if request.complete:
             self._answer(request)
 
-    def _answer(self, request: _Request) -> None:
+    def _answer(self, request: Request) -> None:
         """Reply to a request that is complete, or one that is refused."""
         try:
             if request.refusal is not None:
@@ -244,16 +197,11 @@ class Connection(asyncio.Protocol):
         except Exception as error:
             request.fail(error)
 
-    def write_reply(self, request: _Request, status: int, body: bytes, headers: Headers, content_type: bytes) -> None:
+    def write_reply(self, request: Request, status: int, body: bytes, headers: Headers, content_type: bytes) -> None:
         """Send the reply of the request that is being answered, and go on to the next one."""
         keep_alive = request.keep_alive and request.complete and not self._stopping
-        lines = [_status_line(status), b"content-type: ", content_type, b"\r\ncontent-length: %d\r\n" % len(body)]
-        for name, value in (*self._state.default_headers, *headers):
-            lines += (name, b": ", value, b"\r\n")
-        lines.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
-        if request.method != "HEAD":
-            lines.append(body)
-        self._transport.write(b"".join(lines))
+        head = reply_head(status, len(body), content_type, (*self._state.default_headers, *headers), keep_alive)
+        self._transport.write(head if request.method == "HEAD" else head + body)
         self._last_active = self._loop.time()
         self._end(request)
         self._answering = None
@@ -262,7 +210,7 @@ class Connection(asyncio.Protocol):
         elif self._waiting:
             self._advance()
 
-    def _end(self, request: _Request) -> None:
+    def _end(self, request: Request) -> None:
         if request.over:
             return
         request.over = True
@@ -319,7 +267,7 @@ class Connection(asyncio.Protocol):
         self._in_message = False
         request, self._reading = self._reading, None
         if request is None:
-            request = _Request(self, "", "", {}, keep_alive=False)
+            request = Request(self, "", "", {}, keep_alive=False)
             self._waiting.append(request)
         request.refusal = request.refusal or error
         if request is self._answering:
@@ -356,17 +304,3 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         else:
             self._idle_timer = self._loop.call_later(left if left > 0 else self._idle_seconds, self._close_if_idle)
-
-
-@lru_cache(256)
-def _path_of(url: bytes) -> str | None:
-    """The path of a request's address, without query and slash at its end; None if it cannot be read."""
-    try:
-        return unquote(httptools.parse_url(url).path.decode()).rstrip("/")
-    except (httptools.HttpParserError, UnicodeDecodeError, AttributeError):
-        return None
-
-
-@lru_cache
-def _status_line(status: int) -> bytes:
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
