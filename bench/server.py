@@ -2,13 +2,15 @@
 shape over the same index (`plain_server.py`), and beside the search behind both without HTTP.
 
     python bench/server.py [CORPUS] [--queries QUESTIONS.jsonl] [-k 3] [--seconds 5] [--batch 1] [--workers 1] [--processes 1]
+        [--repeats 1]
 
 The plain server is one process, as Search-R1's is; `--workers` are those of `retriever serve`. The clients run on the same
 machine, in `--processes` of their own, so where cores are short their cost lowers the figures. The servers take turns for each
 number of clients. `searching` remembers no answers, so that every query is searched for, as with the plain server;
 `remembering` is the default of `retriever serve` and meets queries that it has answered before, as those of a group's episodes
 and of later epochs are. `of search` is the rate as a share of what searching alone, without HTTP, reaches in one thread of one
-process. `CPU ms` is what the server's processes spent on a request; it depends less on what else the machine does. Linux only.
+process. All are measured `--repeats` times in turn; the medians are shown.
+`CPU ms` is what the server's processes spent on a request; it depends less on what else the machine does. Linux only.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -46,15 +48,14 @@ def http_request(queries: list[str], k: int, host: str) -> bytes:
     return head.encode() + body
 
 
-def pure_search(index: BM25Index, queries: list[str], k: int) -> float:
-    """Milliseconds of one search without HTTP, the best of three passes."""
-    seconds = []
-    for _ in range(3):
-        started = time.perf_counter()
+def pure_search(index: BM25Index, queries: list[str], k: int, seconds: float) -> tuple[float, float]:
+    """Milliseconds of one search without HTTP, and those of CPU, over so many seconds of searching one query at a time."""
+    started, cpu_started, searched = time.perf_counter(), time.process_time(), 0
+    while time.perf_counter() - started < seconds:
         for query in queries:
             index.search([query], k)
-        seconds.append(time.perf_counter() - started)
-    return 1000 * min(seconds) / len(queries)
+        searched += len(queries)
+    return 1000 * (time.perf_counter() - started) / searched, 1000 * (time.process_time() - cpu_started) / searched
 
 
 @contextmanager
@@ -114,6 +115,11 @@ def measure(server: int, address: str, requests: Sequence[bytes], clients: int, 
     return Figures(len(latencies) / seconds, 1000 * statistics.median(latencies), 1000 * tail, cpu)
 
 
+def middle(repeats: Sequence[Figures]) -> Figures:
+    """The median of each figure."""
+    return Figures(*(statistics.median(column) for column in zip(*map(astuple, repeats), strict=True)))
+
+
 def main() -> None:
     """Serve, load, print one table."""
     parser = argparse.ArgumentParser(description="Requests per second of the retrieval server.")
@@ -126,6 +132,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1, help="queries in a request (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="processes of `retriever serve` (default: %(default)s)")
     parser.add_argument("--processes", type=int, help="processes that play the clients (default: as many as --workers)")
+    parser.add_argument("--repeats", type=int, default=1, help="measurements of each, in turn (default: %(default)s)")
     options = parser.parse_args()
     queries = [str(record["question"]) for _, record in read_jsonl(options.queries)]
     bodies = [[queries[(start + place) % len(queries)] for place in range(options.batch)] for start in range(len(queries))]
@@ -134,7 +141,6 @@ def main() -> None:
         folder = Path(name) / "index"
         index = BM25Index.build(options.corpus, folder)
         index.prepare(wait=True)
-        milliseconds = options.batch * pure_search(index, queries, options.k)
         ours = ["-m", "searchparty", "retriever", "serve", str(folder), "--workers", str(options.workers), "--port"]
         commands = {
             "plain FastAPI": lambda port: [str(Path(__file__).with_name("plain_server.py")), str(folder), port],
@@ -151,16 +157,21 @@ def main() -> None:
         for name, address in addresses.items():
             wait_for(address)
             pool.load(address, requests[name], 8 * options.workers, WARMING_SECONDS)
-        print(
-            f"{len(index):,} passages, k = {options.k}, {len(queries):,} different queries, {options.batch} in a request;"
-            f" searching for them without HTTP: {milliseconds:.3f} ms ({1000 / milliseconds:,.0f}/s)"
-        )
+        print(f"{len(index):,} passages, k = {options.k}, {len(queries):,} different queries, {options.batch} in a request")
         names = ("requests/s", "of plain", "of search", "median ms", "99 % ms", "CPU ms")
         print(f"{'clients':>8}  {'server':<14} " + " ".join(f"{name:>10}" for name in names))
         for clients in CLIENTS:
             plain = 0.0
-            for name, address in addresses.items():
-                found = measure(processes[name], address, requests[name], clients, options.seconds, pool)
+            measured: dict[str, list[Figures]] = {name: [] for name in addresses}
+            pure: list[tuple[float, float]] = []
+            for _ in range(options.repeats):
+                pure.append(pure_search(index, queries, options.k, options.seconds))
+                for name, address in addresses.items():
+                    measured[name].append(measure(processes[name], address, requests[name], clients, options.seconds, pool))
+            milliseconds, cpu = (options.batch * statistics.median(column) for column in zip(*pure, strict=True))
+            print(f"{'':>8}  without HTTP   {1000 / milliseconds:>10,.0f} {'':>54} {cpu:>10.3f}")
+            for name in addresses:
+                found = middle(measured[name])
                 plain = plain or found.rate
                 print(
                     f"{clients:>8}  {name:<14} {found.rate:>10,.0f} {found.rate / plain:>9.1f}x"

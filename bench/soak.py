@@ -136,11 +136,11 @@ def main() -> None:
         found = zip(queries, index.search(queries, K), strict=True)
         expected = {query: [hit.passage.id for hit in hits] for query, hits in found}
         command = ["-m", "searchparty", "retriever", "serve", str(folder), "--port", str(port), "--workers", "2"]
-        with running([*command, "--memory-mb", "1"]) as server:
+        with running([*command, "--memory-mb", "1"]) as process:
             wait_for(f"http://127.0.0.1:{port}")
             load = Soak(f"http://127.0.0.1:{port}", expected)
             started = time.monotonic()
-            grown, after_bursts = asyncio.run(put_under_load(load, server, options))
+            grown, after_bursts = asyncio.run(put_under_load(load, psutil.Process(process), options))
             seconds = time.monotonic() - started
     for what, count in sorted(load.counts.items()):
         print(f"{what:<20} {count:>10,}")

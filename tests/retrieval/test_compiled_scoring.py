@@ -90,3 +90,18 @@ def test_numpy_goes_on_where_numba_is_not_installed(monkeypatch: pytest.MonkeyPa
         assert search(postings, {0: 1}, 1)[0].tolist() == [2]
         search.wait()
     assert not search.is_compiled
+
+
+@settings(deadline=None)
+@given(searches(), st.lists(st.lists(st.integers(-1, 5), max_size=8), max_size=6))
+def test_a_batch_finds_what_each_of_its_queries_finds_alone(
+    search: tuple[Postings, dict[int, int], int], queries: list[list[int]]
+) -> None:
+    postings, _, k = search
+    queries = [[term for term in query if term < len(postings.ceilings)] for query in queries]
+    compiled, plain = BestRows(), BestRows()
+    compiled.prepare(postings)
+    compiled.wait()
+    found = compiled.of_many(postings, queries, k)
+    assert found == [compiled.of_many(postings, [query], k)[0] for query in queries]
+    assert found == plain.of_many(postings, queries, k)

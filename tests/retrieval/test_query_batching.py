@@ -203,3 +203,28 @@ async def test_hundreds_of_callers_each_get_their_own_answer() -> None:
 async def test_k_below_one_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(ValueError, match="k must be at least 1"):
         await AsyncRetriever(FunctionRetriever()).search("q", 0)
+
+
+def test_a_loop_that_ended_before_its_search_began_does_not_stop_the_next_one() -> None:
+    front = AsyncRetriever(FunctionRetriever())
+    loop = asyncio.new_event_loop()
+
+    async def hand_in_and_stop() -> None:
+        front.submit(["abandoned"], 3)
+        loop.stop()
+
+    task = loop.create_task(hand_in_and_stop())
+    loop.run_forever()
+    assert task.done()
+    loop.close()
+    assert ids(asyncio.run(front.search("next", 3))) == ["next"]
+
+
+async def test_queries_that_are_handed_in_are_called_back_unless_given_up(gate: Gate) -> None:
+    front = AsyncRetriever(FunctionRetriever(gate))
+    settled: list[object] = []
+    front.hand_in(["kept"], 3, settled.append)
+    front.hand_in(["dropped"], 3, settled.append).cancel()
+    gate.open.set()
+    await front.search("last", 3)
+    assert [[ids(hits) for hits in answer] for answer in settled] == [[["kept"]]]

@@ -25,6 +25,7 @@ from searchparty.retrieval.metrics import Metrics, shared_bytes
 from searchparty.retrieval.remote import RemoteRetriever
 from searchparty.retrieval.retrying import Patience
 from searchparty.retrieval.server import Limits
+from searchparty.retrieval.types import Hit, Passage
 
 
 class Gate:
@@ -156,7 +157,7 @@ def test_bodies_are_bounded_together_and_let_go() -> None:
 
 
 def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asgi, "_READING_SECONDS", 0.2)
+    monkeypatch.setattr(asgi, "READING_SECONDS", 0.2)
     with running(FunctionRetriever(), 9) as address, client_of(address) as client:
         with raw_request(address, b"", length=100) as connection:
             assert connection.recv(1000).startswith(b"HTTP/1.1 408")
@@ -265,3 +266,14 @@ def test_a_memo_of_no_size_remembers_nothing() -> None:
     memo = Memo(0)
     memo.put(("form", 3, "a"), b"a")
     assert memo.get(("form", 3, "a")) is None
+
+
+def test_hits_that_cannot_be_written_are_an_error_of_that_request_alone() -> None:
+    class Unwritable(FunctionRetriever):
+        def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+            return [[Hit(Passage("\ud800" if query == "bad" else query, "", ""), 1, 1.0)] for query in queries]
+
+    with running(Unwritable(), 9) as address, client_of(address) as client:
+        assert client.post("/retrieve", json={"queries": ["bad"]}).status_code == 500
+        assert client.post("/retrieve", json={"queries": ["good"]}).status_code == 200
+        assert metrics(client)["waiting_requests"] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -110,6 +111,8 @@ def _serve_here(args: argparse.Namespace, token: str | None, listener: socket.so
     passages = passages_of(plan)
     retriever = open_choice(plan)
     prepare_for_many(retriever)
+    # Requests leave no cycles of references behind, and looking for some among all that is loaded stops every answer meanwhile.
+    gc.set_threshold(20_000, 50, 100)
     limits = Limits(args.body_mb * MEGABYTE, args.waiting, args.memory_mb * MEGABYTE)
     if listener is not None:
         application = RetrievalServer(retriever, passages, args.topk, limits=limits, token=token)

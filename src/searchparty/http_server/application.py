@@ -8,22 +8,57 @@ from abc import ABC, abstractmethod
 from searchparty.http_server.asgi import ClientGone, Receive, RequestError, Scope, Send, respond
 
 
-class Application(ABC):
-    """A bare ASGI application: no web framework between socket and work."""
+class Served(ABC):
+    """What every application behind a server has, whichever way its requests come."""
 
     def __init__(self, token: str | None) -> None:
         """`token` is what every client must send as a bearer token, except to `/health`; None for no such thing."""
         self._token = None if token is None else f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Live from ASGI's lifespan message of the start to that of the end."""
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                await self.close()
+            await send({"type": f"{message['type']}.complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
+
+    @abstractmethod
+    def count_error(self, kind: str) -> None:
+        """A request was not answered."""
+
+    @abstractmethod
+    def error_body(self, error: RequestError) -> bytes:
+        """The JSON that is sent with the status of a refusal."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Free what is served; running requests have ended."""
+
+    def check_token(self, path: str, sent: bytes) -> None:
+        """Raises RequestError 401 if the value of `authorization` is not what this path asks for."""
+        if self._token is None or path == "/health":
+            return
+        if not hmac.compare_digest(sent, self._token):
+            header = (b"www-authenticate", b"Bearer")
+            raise RequestError(
+                401, "this server asks for a bearer token; send the one it was started with", "unauthorized", (header,)
+            )
+
+
+class Application(Served):
+    """A bare ASGI application: no web framework between socket and work."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection scope as ASGI lays down."""
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await super().__call__(scope, receive, send)
         elif scope["type"] == "http":
             path = scope["path"].rstrip("/")
             try:
-                if path != "/health":
-                    self._check_token(scope)
+                self.check_token(path, next((value for name, value in scope["headers"] if name == b"authorization"), b""))
                 await self.handle(path, scope, receive, send)
             except RequestError as error:
                 self.count_error(error.kind)
@@ -39,34 +74,3 @@ class Application(ABC):
             RequestError: what is answered instead.
             ClientGone: nobody waits for an answer any more.
         """
-
-    @abstractmethod
-    def count_error(self, kind: str) -> None:
-        """A request was not answered."""
-
-    @abstractmethod
-    def error_body(self, error: RequestError) -> bytes:
-        """The JSON that is sent with the status of a refusal."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Free what is served; running requests have ended."""
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.shutdown":
-                await self.close()
-            await send({"type": f"{message['type']}.complete"})
-            if message["type"] == "lifespan.shutdown":
-                return
-
-    def _check_token(self, scope: Scope) -> None:
-        if self._token is None:
-            return
-        sent = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        if not hmac.compare_digest(sent, self._token):
-            header = (b"www-authenticate", b"Bearer")
-            raise RequestError(
-                401, "this server asks for a bearer token; send the one it was started with", "unauthorized", (header,)
-            )

@@ -19,7 +19,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Headers = tuple[tuple[bytes, bytes], ...]
 
-_READING_SECONDS = 30.0
+READING_SECONDS = 30.0
 """How long a client may take to send a body."""
 
 
@@ -44,7 +44,7 @@ class ClientGone(Exception):
 
 
 class Bodies:
-    """Reads request bodies; no single one, and not all that are held at one time together, may grow without limit."""
+    """Bounds request bodies: no single one, and not all that are held at one time together, may grow without limit."""
 
     def __init__(self, longest: int, together: int) -> None:
         """Args:
@@ -54,6 +54,31 @@ class Bodies:
         self._longest = longest
         self._together = together
         self._held = 0
+
+    def announce(self, length: bytes) -> None:
+        """A body of this `content-length` is going to come. Raises RequestError 413 if that is too long."""
+        if length.isdigit() and int(length) > self._longest:
+            raise self._too_long()
+
+    def take(self, before: int, more: int) -> None:
+        """More bytes of a body have come, and count as held even if they are refused.
+
+        Args:
+            before: bytes of this body that were there already.
+            more: bytes that have come.
+
+        Raises:
+            RequestError: 413 if the body is too long now, 503 if too much is held.
+        """
+        self._held += more
+        if before + more > self._longest:
+            raise self._too_long()
+        if self._held > self._together:
+            raise overloaded("too many bytes of requests are being held")
+
+    def let_go(self, length: int) -> None:
+        """So many bytes are held no more."""
+        self._held -= length
 
     @asynccontextmanager
     async def read(self, scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
@@ -66,32 +91,28 @@ class Bodies:
         body = bytearray()
         try:
             try:
-                async with asyncio.timeout(_READING_SECONDS):
+                async with asyncio.timeout(READING_SECONDS):
                     await self._fill(body, scope, receive)
             except TimeoutError:
-                raise RequestError(408, f"the body did not come within {_READING_SECONDS:g} s", "slow_body") from None
+                raise too_slow() from None
             yield bytes(body)
         finally:
-            self._held -= len(body)
+            self.let_go(len(body))
 
     async def _fill(self, body: bytearray, scope: Scope, receive: Receive) -> None:
-        too_long = RequestError(413, f"the body is longer than {self._longest} bytes; send less at a time", "too_large")
-        announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if announced.isdigit() and int(announced) > self._longest:
-            raise too_long
+        self.announce(next((value for name, value in scope["headers"] if name == b"content-length"), b"0"))
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
             chunk = message.get("body", b"")
             body += chunk
-            self._held += len(chunk)
-            if len(body) > self._longest:
-                raise too_long
-            if self._held > self._together:
-                raise overloaded("too many bytes of requests are being held")
+            self.take(len(body) - len(chunk), len(chunk))
             if not message.get("more_body", False):
                 return
+
+    def _too_long(self) -> RequestError:
+        return RequestError(413, f"the body is longer than {self._longest} bytes; send less at a time", "too_large")
 
 
 async def disconnected(receive: Receive) -> None:
@@ -136,6 +157,11 @@ def flag(record: Mapping[str, Any], name: str) -> bool:
 def bad_request(reason: str) -> RequestError:
     """The refusal of a request that is not as it must be."""
     return RequestError(400, reason, "bad_request")
+
+
+def too_slow() -> RequestError:
+    """The refusal of a request that did not come in time."""
+    return RequestError(408, f"the body did not come within {READING_SECONDS:g} s", "slow_body")
 
 
 def overloaded(reason: str) -> RequestError:

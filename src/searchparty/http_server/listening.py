@@ -8,11 +8,14 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import uvicorn
 
 from searchparty.errors import UserError
+from searchparty.http_server.connection import Connection
+from searchparty.http_server.exchange import DirectApplication
 
 FINISHING_SECONDS = 30
 _IDLE_SECONDS = 75
@@ -72,18 +75,20 @@ class Server(uvicorn.Server):
 
     def __init__(
         self,
-        application: Any,
+        application: DirectApplication | Any,
         listener: socket.socket,
         ready: Callable[[str], None],
         finishing_seconds: int = FINISHING_SECONDS,
     ) -> None:
         """Args:
+        application: a `DirectApplication`, or any ASGI one.
         ready: called with the address once requests are taken.
         finishing_seconds: how long running requests may still take after the first signal.
         """
         super().__init__(
             uvicorn.Config(
                 application,
+                http=partial(Connection, application) if isinstance(application, DirectApplication) else "auto",  # type: ignore[arg-type]
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,

@@ -12,7 +12,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import Stemmer
 
@@ -33,6 +33,11 @@ _WORD_PATTERN = re.compile(
 )
 _POSSESSIVES = ("'s", "’s")
 _MOST_REMEMBERED = 1_000_000
+
+
+def surfaces(text: str) -> list[str]:
+    """The words of `text` in order as they stand there, but for their case and composition."""
+    return cast(list[str], _WORD_PATTERN.findall(unicodedata.normalize("NFKC", text).lower()))
 
 
 class EnglishAnalyzer:
@@ -57,18 +62,18 @@ class EnglishAnalyzer:
         """The stemmed words of `text` in order, repeated ones repeated. Empty if it holds only stop words and punctuation."""
         remembered = self._remembered
         found = []
-        for surface in _WORD_PATTERN.findall(unicodedata.normalize("NFKC", text).lower()):
+        for surface in surfaces(text):
             word = remembered.get(surface)
             if word is None:
-                word = remembered[surface] = self._reduce(surface)
+                word = remembered[surface] = self.reduce(surface)
             if word:
                 found.append(word)
         if len(remembered) > _MOST_REMEMBERED:
             remembered.clear()
         return found
 
-    def _reduce(self, surface: str) -> str:
-        """The stem of one lower-cased word; empty for a stop word."""
+    def reduce(self, surface: str) -> str:
+        """The stem of one of the `surfaces`; empty for a stop word."""
         if surface.endswith(_POSSESSIVES):
             surface = surface[:-2]
         if surface in STOP_WORDS:

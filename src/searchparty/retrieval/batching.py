@@ -1,7 +1,7 @@
 """The front of a retriever for hundreds of episodes that run at once: queries that wait together are searched together.
 
-Merging is greedy and has no timer: whatever arrived while the last batch was being searched is the next batch. One thread does
-all searching, so the event loop never waits for an index or a server.
+Merging is greedy and has no timer: whatever arrived while the last batch was being searched, or in one turn of the event
+loop, is the next batch. One thread does all searching, so the event loop never waits for an index or a server.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 
 from searchparty.errors import Failure, FailureKind, ServiceFailure, UserError
 from searchparty.retrieval.types import Hit, Retriever
@@ -24,12 +24,23 @@ _SEARCHES_FOR_BLAME = 32
 """Further searches after a failed one: enough to find a bad query among 256 by halving, and no flood for a failing server."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Request:
-    queries: Sequence[str]
-    k: int
-    loop: asyncio.AbstractEventLoop
-    answer: asyncio.Future[list[list[Hit]]]
+class HandedIn:
+    """Queries that wait for their answer."""
+
+    __slots__ = ("given_up", "k", "loop", "queries", "settle")
+
+    def __init__(
+        self, queries: Sequence[str], k: int, loop: asyncio.AbstractEventLoop, settle: Callable[[Answer], object]
+    ) -> None:
+        self.queries = queries
+        self.k = k
+        self.loop = loop
+        self.settle = settle
+        self.given_up = False
+
+    def cancel(self) -> None:
+        """Nobody waits any more: do not search if that has not begun, and do not call back."""
+        self.given_up = True
 
 
 class AsyncRetriever:
@@ -50,9 +61,10 @@ class AsyncRetriever:
         self._retriever = retriever
         self._max_batch = max_batch
         self._on_batch = on_batch
-        self._waiting: deque[_Request] = deque()
+        self._waiting: deque[HandedIn] = deque()
         self._changed = threading.Condition()
         self._closed = False
+        self._waking: asyncio.AbstractEventLoop | None = None
         self._unanswered: set[asyncio.Future[list[list[Hit]]]] = set()
         # A daemon: an interrupted program does not wait for a slow server's reply.
         threading.Thread(target=self._work, name="retrieval", daemon=True).start()
@@ -81,18 +93,38 @@ class AsyncRetriever:
 
     def submit(self, queries: Sequence[str], k: int) -> asyncio.Future[list[list[Hit]]]:
         """Hand queries in; the future, of the running loop, gives what `search_many` gives. Cancelling it gives them up."""
+        answer: asyncio.Future[list[list[Hit]]] = asyncio.get_running_loop().create_future()
+        handed_in = self.hand_in(queries, k, partial(_settle_future, answer))
+        self._unanswered.add(answer)
+
+        def forget(answer: asyncio.Future[list[list[Hit]]]) -> None:
+            self._unanswered.discard(answer)
+            if answer.cancelled():
+                handed_in.cancel()
+
+        answer.add_done_callback(forget)
+        return answer
+
+    def hand_in(self, queries: Sequence[str], k: int, settle: Callable[[Answer], object]) -> HandedIn:
+        """Hand queries in without a future, which costs time; `close` does not wait for them.
+
+        Args:
+            queries: what is searched for.
+            k: most hits for each, at least 1.
+            settle: called in the running loop with the answer or the failure. Must not raise.
+        """
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}")
         loop = asyncio.get_running_loop()
-        request = _Request(list(queries), k, loop, loop.create_future())
+        handed_in = HandedIn(list(queries), k, loop, settle)
         with self._changed:
             if self._closed:
                 raise RuntimeError("the retriever is closed")
-            self._waiting.append(request)
-            self._changed.notify()
-        self._unanswered.add(request.answer)
-        request.answer.add_done_callback(self._unanswered.discard)
-        return request.answer
+            self._waiting.append(handed_in)
+            if self._waking is not loop:
+                self._waking = loop
+                loop.call_soon(self._wake)
+        return handed_in
 
     async def close(self) -> None:
         """Answer what is waiting, then stop. May be called twice.
@@ -108,24 +140,30 @@ class AsyncRetriever:
         if close is not None:
             close()
 
+    def _wake(self) -> None:
+        """Let the thread begin, once all that this turn of the event loop brings has been handed in."""
+        with self._changed:
+            self._waking = None
+            self._changed.notify()
+
     def _work(self) -> None:
         while batch := self._next_batch():
             self._on_batch(sum(len(request.queries) for request in batch))
             _deliver(batch, self._search_batch(batch))
 
-    def _next_batch(self) -> list[_Request]:
+    def _next_batch(self) -> list[HandedIn]:
         """Wait for requests and take those that go together: equal k, at most `max_batch` queries. Empty when closed."""
         with self._changed:
             while True:
-                self._waiting = deque(request for request in self._waiting if not request.answer.cancelled())
+                self._waiting = deque(request for request in self._waiting if not request.given_up)
                 if self._waiting:
                     break
                 if self._closed:
                     return []
                 self._changed.wait()
             k, room = self._waiting[0].k, self._max_batch
-            batch: list[_Request] = []
-            left: deque[_Request] = deque()
+            batch: list[HandedIn] = []
+            left: deque[HandedIn] = deque()
             for request in self._waiting:
                 if request.k == k and (not batch or len(request.queries) <= room):
                     batch.append(request)
@@ -135,7 +173,7 @@ class AsyncRetriever:
             self._waiting = left
             return batch
 
-    def _search_batch(self, batch: Sequence[_Request], budget: list[int] | None = None) -> list[Answer]:
+    def _search_batch(self, batch: Sequence[HandedIn], budget: list[int] | None = None) -> list[Answer]:
         """One answer per request. Queries that stand in the batch several times are searched once.
 
         Args:
@@ -166,7 +204,7 @@ def _as_failure(error: Exception) -> ServiceFailure:
     return failure
 
 
-def _deliver(batch: Sequence[_Request], answers: Sequence[Answer]) -> None:
+def _deliver(batch: Sequence[HandedIn], answers: Sequence[Answer]) -> None:
     """Hand answers over to the event loops that wait for them, if they still do; each loop is woken once."""
     answered = list(zip(batch, answers, strict=True))
     for loop in {request.loop for request in batch}:
@@ -177,15 +215,20 @@ def _deliver(batch: Sequence[_Request], answers: Sequence[Answer]) -> None:
             continue
 
 
-def _settle(answered: Sequence[tuple[_Request, Answer]]) -> None:
+def _settle(answered: Sequence[tuple[HandedIn, Answer]]) -> None:
     for request, answer in answered:
-        if request.answer.done():
-            continue
-        if isinstance(answer, Exception):
-            # Each waiter gets an exception object of its own: raising one in several tasks would mix their tracebacks.
-            request.answer.set_exception(_copy_of(answer))
-        else:
-            request.answer.set_result(answer)
+        if not request.given_up:
+            request.settle(answer)
+
+
+def _settle_future(future: asyncio.Future[list[list[Hit]]], answer: Answer) -> None:
+    if future.done():
+        return
+    if isinstance(answer, Exception):
+        # Each waiter gets an exception object of its own: raising one in several tasks would mix their tracebacks.
+        future.set_exception(_copy_of(answer))
+    else:
+        future.set_result(answer)
 
 
 def _copy_of(error: ServiceFailure | UserError) -> Exception:

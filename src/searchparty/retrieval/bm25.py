@@ -7,7 +7,6 @@ Lucene's form since version 8, without the constant factor k1 + 1 and with exact
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from searchparty.retrieval.analysis import EnglishAnalyzer
 from searchparty.retrieval.bm25_build import load_postings, write_bm25_folder
 from searchparty.retrieval.building import Progress, new_index_folder, no_progress
 from searchparty.retrieval.manifest import Manifest, load_manifest, refuse_other_settings
+from searchparty.retrieval.query_terms import QueryTerms
 from searchparty.retrieval.scoring_choice import BestRows
 from searchparty.retrieval.store import PassageStore
 from searchparty.retrieval.terms import Terms
@@ -29,10 +29,10 @@ class BM25Index:
     def __init__(self, folder: Path) -> None:
         """Open an index. Raises UserError if it is of another version, cut short, or read with other settings than built."""
         self.manifest: Manifest = load_manifest(folder)
-        self._analyzer = EnglishAnalyzer()
-        refuse_other_settings(folder, self.manifest, self._analyzer.settings)
+        analyzer = EnglishAnalyzer()
+        refuse_other_settings(folder, self.manifest, analyzer.settings)
         self.passages = PassageStore(folder)
-        self._terms = Terms(folder)
+        self._query_terms = QueryTerms(analyzer, Terms(folder))
         self._postings = load_postings(folder, len(self.passages))
         self._best_rows = BestRows()
 
@@ -88,14 +88,11 @@ class BM25Index:
         """At most `k` hits per query, best first, ties by corpus order; none for a query without a known word."""
         if k < 1:
             raise ValueError(f"k must be at least 1, not {k}")
-        return [self._search_one(query, k) for query in queries]
-
-    def _search_one(self, query: str, k: int) -> list[Hit]:
-        term_counts = Counter(term for word in self._analyzer.words(query) if (term := self._terms.find(word)) is not None)
-        if not term_counts:
-            return []
-        rows, scores = self._best_rows(self._postings, term_counts, k)
+        found = self._best_rows.of_many(self._postings, [self._query_terms.of(query) for query in queries], k)
         return [
-            Hit(self.passages[row], rank, score)
-            for rank, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True), start=1)
+            [
+                Hit(passage, rank, score)
+                for rank, (passage, score) in enumerate(zip(self.passages.at(rows), scores, strict=True), start=1)
+            ]
+            for rows, scores in found
         ]

