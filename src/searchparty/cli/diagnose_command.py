@@ -55,20 +55,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_evaluation(title: str, evaluation: EvaluationDiagnosis, console: Console) -> None:
+    from searchparty.evaluation.wide_tables import print_tables
+
     if not evaluation.judged:
         console.print("No question has a golden answer, so what is said below of right, wrong and lost means nothing.")
     _print(title, evaluation.whole, console)
     if evaluation.datasets:
-        console.print(_datasets(evaluation), "", sep="\n")
+        print_tables(console, _datasets(evaluation))
+        console.print()
 
 
 def _print(title: str, diagnosis: Diagnosis, console: Console) -> None:
     from searchparty.diagnosis.wording import examples_in_words, in_words
     from searchparty.episodes.printable import printable
+    from searchparty.evaluation.wide_tables import print_tables
 
     console.print(title, style="bold", soft_wrap=True)
     console.print(*map(printable, in_words(diagnosis)), sep="\n", soft_wrap=True)
-    console.print(_roles(diagnosis))
+    print_tables(console, _roles(diagnosis))
     if diagnosis.losses:
         console.print("Episodes that show it, as question#sample:")
         console.print(*map(printable, examples_in_words(diagnosis.losses)), sep="\n", soft_wrap=True)
@@ -94,7 +98,7 @@ def _datasets(evaluation: EvaluationDiagnosis) -> Table:
 
     from searchparty.diagnosis.summary import loss_at
     from searchparty.episodes.printable import printable
-    from searchparty.evaluation.table import LOOK
+    from searchparty.evaluation.wide_tables import LOOK
 
     seen = [loss.interface for loss in evaluation.whole.losses]
     table = Table(title="by dataset: shares of episodes in %, [95 % interval]", **LOOK)
@@ -114,12 +118,12 @@ def _datasets(evaluation: EvaluationDiagnosis) -> Table:
 def _roles(diagnosis: Diagnosis) -> Table:
     from rich.table import Table
 
-    from searchparty.evaluation.table import LOOK
+    from searchparty.evaluation.wide_tables import LOOK
 
     table = Table(title="roles: means per episode in which they acted, [95 % interval]", **LOOK)
     columns = {
         "agents": ("agents", 2), "calls": ("calls", 2), "searches": ("searches", 2), "tokens in": ("input_tokens", 0),
-        "no history": ("unique_input_tokens", 0), "tokens out": ("output_tokens", 0), "cut": ("cut", 2),
+        "without\nhistory": ("unique_input_tokens", 0), "tokens out": ("output_tokens", 0), "cut": ("cut", 2),
     }  # fmt: skip
     table.add_column("role")
     for name in ("n", *columns):
