@@ -40,7 +40,7 @@ def interval_of_share(
     if not len(shares):
         return None
     if len(np.unique(shares)) == 1:
-        return wilson_interval(round(float(shares.sum())), len(shares))
+        return wilson_interval(min(float(shares.sum()), len(shares)), len(shares))
     drawn = _drawn(hits_Q, trials_Q, datasets, resamples)
     return Interval(max(0.0, drawn.low), min(1.0, drawn.high))
 

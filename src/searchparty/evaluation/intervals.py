@@ -80,10 +80,11 @@ def pools(questions: Mapping[str, int]) -> dict[str, dict[str, float]]:
     return ways
 
 
-def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+def wilson_interval(successes: float, trials: int, confidence: float = 0.95) -> Interval:
     """Wilson's score interval for the rate `successes / trials`; without trials, the whole of 0 to 1.
 
-    Unlike the normal approximation it stays within 0 to 1 and keeps a width at 0 or all successes. ValueError unless
+    Unlike the normal approximation it stays within 0 to 1 and keeps a width at 0 or all successes. Trials that earn a part of
+    a success count as that part: they scatter less than whole ones, so the interval is wide enough. ValueError unless
     0 <= successes <= trials and 0 < confidence < 1. Source: Wilson 1927.
     """
     if not 0 <= successes <= trials:
