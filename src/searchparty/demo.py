@@ -24,6 +24,7 @@ from searchparty.config.load import load_recipe
 from searchparty.episodes.picture import draw_episode
 from searchparty.errors import UserError
 from searchparty.evaluation.run_directory import RunDirectory
+from searchparty.evaluation.wide_tables import print_tables
 from searchparty.retrieval.bm25 import BM25Index
 from searchparty.training.checking import check_recipe
 from searchparty.training.listening import TrainingStopped
@@ -90,7 +91,7 @@ def main() -> int:
             run_until_interrupted(work)
         rows = read_report(run)
         console.print("\nHeld-out questions, which no stage has seen:")
-        console.print(report_table(rows))
+        print_tables(console, report_table(rows))
         console.print(*verdict(rows), sep="\n", soft_wrap=True)
         _command(f"searchparty audit {options.output}")
         sound = audit_and_print(options.output)

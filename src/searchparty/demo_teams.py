@@ -23,6 +23,7 @@ from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.staging import Models
 from searchparty.evaluation.summary import RunSummary
 from searchparty.evaluation.table import team_tables
+from searchparty.evaluation.wide_tables import print_tables
 from searchparty.questions import read_questions, sample_corpus, sample_questions, write_questions
 from searchparty.questions.types import Question
 from searchparty.retrieval.bm25 import BM25Index
@@ -104,7 +105,7 @@ def main() -> int:
     episodes = RunDirectory(last).latest(lambda episode: episode).values()
     console.print(f"\nOne episode of the team {summaries[-1].team}; what an agent wrote is marked ▶:")
     console.print(draw_episode(max(episodes, key=lambda episode: len(episode.agents))))
-    console.print(*team_tables(summaries), sep="\n")
+    print_tables(console, *team_tables(summaries))
     console.print(
         f"\n{options.questions} questions only, so the intervals are wide; a model as small as smollm2 earns little.\n"
         f"run directories  {options.output}/{{{','.join(summary.team for summary in summaries)}}}\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from playing import PARIS, FixedRetriever, good_lines, play_lines
@@ -13,11 +14,13 @@ from searchparty.config.recipe import EvalRecipe
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.facts import EpisodeFacts, facts_of
 from searchparty.diagnosis.reading import EvaluationDiagnosis, diagnose_run
+from searchparty.diagnosis.roles import MEANS
 from searchparty.diagnosis.summary import Groups, diagnose
 from searchparty.diagnosis.wording import in_words
 from searchparty.episodes.store import EpisodeWriter
 from searchparty.episodes.types import ExecutorUse, PlannerTurn
 from searchparty.errors import UserError
+from searchparty.evaluation.intervals import bootstrap_means
 from searchparty.evaluation.run import score_run
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.scorers import SCORERS
@@ -59,7 +62,8 @@ def test_shares_of_episodes_and_of_golden_passages_have_intervals() -> None:
     found = diagnose(facts)
     of_passages = {"found", "reported", "selected", "answered"}
     of_all = {"right", "no_search", "repeated_searches", "empty_searches", "reports_used"}
-    assert found.intervals.keys() == of_passages | of_all
+    means = {"searches", "steps", "reports", "distinct_answers"}
+    assert found.intervals.keys() == of_passages | of_all | means
     assert found.evidence is not None and found.evidence.found == found.right == pytest.approx(16 / 18)
     for name in ("right", "found"):
         low, high = found.intervals[name]
@@ -112,6 +116,31 @@ def test_a_model_that_does_not_say_its_tokens_used_no_known_number() -> None:
     roles = diagnose([facts_of(episode, PARIS, SCORERS["squad"])]).roles
     assert roles["searcher"].input_tokens is None and roles["searcher"].unique_input_tokens is None
     assert roles["searcher"].characters > 0
+
+
+def test_means_of_roles_draw_questions_again_over_the_episodes_in_which_the_role_acted() -> None:
+    facts = [told(key, sample, [PARIS_SAID]) for key in "abcdef" for sample in range(2)]
+    facts = [
+        replace(one, roles={name: replace(role, searches=number // 2) for name, role in one.roles.items()})
+        for number, one in enumerate(facts)
+    ]
+    facts += [told("direct", 0, [LYON], Direct())]
+    searcher = diagnose(facts).roles["searcher"]
+    assert (searcher.episodes, searcher.searches) == (12, 2.5)
+    by_hand = bootstrap_means({"nq": np.arange(6.0)}).datasets["nq"]
+    assert searcher.intervals["searches"] == pytest.approx((by_hand.low, by_hand.high))
+    assert searcher.intervals["calls"] == pytest.approx((searcher.calls, searcher.calls)), "every question has the same"
+    assert searcher.intervals.keys() == MEANS.keys()
+
+
+def test_questions_are_drawn_again_within_their_dataset() -> None:
+    """Two datasets of which each is all right or all wrong: how many are right of both is then no matter of the draw."""
+    facts = [told(key, sample, [PARIS_SAID]) for key in "abcdef" for sample in range(2)]
+    facts += [replace(told(key, 0, [LYON]), dataset="other", question_key=f"other/{key}") for key in "abcdef"]
+    found = diagnose(facts)
+    assert found.intervals["distinct_answers"] == pytest.approx((1, 1))
+    searching = [replace(one, searches=4 if one.dataset == "nq" else 1) for one in facts if one.sample == 0]
+    assert diagnose(searching).intervals["searches"] == pytest.approx((2.5, 2.5))
 
 
 def test_reports_that_reach_the_answerer_are_a_share_of_those_written() -> None:
@@ -180,7 +209,9 @@ def test_the_command_names_the_episodes_that_show_it(evaluation: RunDirectory, c
     assert main(["diagnose", str(evaluation.path)]) == 0
     said = capsys.readouterr().out
     assert "answer: other/b#0" in said
-    assert [line.split() for line in said.splitlines() if line.startswith("other ")] == [["other", "1", "0.0", "0.0", "100.0"]]
+    of_other = [line.split() for line in said.splitlines() if line.startswith("other ")]
+    assert of_other == [["other", "1", "0.0", "0.0", "100.0"]]
+    assert "[0.0, 79.3]" in said, "Wilson's of one question, under its shares"
     assert f"searchparty show {evaluation.path}" in said
 
 

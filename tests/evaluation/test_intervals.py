@@ -6,11 +6,20 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy import stats
 
-from searchparty.evaluation.intervals import MACRO_LARGE, Interval, _resampled_means, bootstrap_means, pools, wilson_interval
+from searchparty.evaluation.intervals import (
+    MACRO_LARGE,
+    Interval,
+    _add_pairs,
+    _resampled_means,
+    bootstrap_means,
+    pools,
+    wilson_interval,
+)
 
 
 def values(*numbers: float) -> NDArray[np.float64]:
@@ -104,7 +113,8 @@ def test_values_of_which_some_are_drawn_one_by_one_give_the_interval_of_drawing_
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.0008)
 
 
-@given(st.integers(65, 400), st.integers(0, 3000), st.integers(0, 5))
+@settings(deadline=None)
+@given(st.integers(65, 900), st.integers(0, 3000), st.integers(0, 5))
 def test_single_and_counted_draws_together_keep_the_mean_and_its_variance(single: int, shared: int, seed: int) -> None:
     """To within six standard errors of what 2,000 resamples can show."""
     random = np.random.default_rng(seed)
@@ -113,6 +123,36 @@ def test_single_and_counted_draws_together_keep_the_mean_and_its_variance(single
     variance = values_Q.var() / len(values_Q)
     assert abs(means.mean() - values_Q.mean()) < 6 * np.sqrt(variance / 2000)
     assert abs(means.var() / variance - 1) < 6 * np.sqrt(2 / 2000)
+
+
+@pytest.mark.parametrize("draws", [0, 1, 2, 3, 255, 400])
+def test_draws_made_in_pairs_hit_a_value_as_often_as_single_draws_would(draws: int) -> None:
+    """Hits of 5 values among 256 are binomial: by chi-square over 20,000 sums, at a chance of one in ten thousand."""
+    block, sums = np.isin(np.arange(256), [0, 1, 100, 254, 255]).astype(float), np.zeros(20_000)
+    _add_pairs(sums, block, np.full(len(sums), draws), np.random.default_rng(1))
+    law = stats.binom(draws, 5 / 256)
+    most = int(law.ppf(1 - 50 / len(sums)))
+    seen = [np.sum(sums == hits) for hits in range(most)] + [np.sum(sums >= most)]
+    expected = len(sums) * np.append(law.pmf(np.arange(most)), law.sf(most - 1))
+    assert np.all(sums == np.round(sums)) and (draws == 0 or stats.chisquare(seen, expected).pvalue > 1e-4)
+    assert draws > 0 or not sums.any()
+
+
+def test_every_pair_of_a_block_is_drawn_equally_often() -> None:
+    """256 powers of an irrational tell each pair apart; 65,536 pairs at 20 draws each, by chi-square."""
+    block, sums = np.sqrt(2) * np.arange(256.0) ** 2, np.zeros(20 * 65_536)
+    _add_pairs(sums, block, np.full(len(sums), 2), np.random.default_rng(1))
+    different, where = np.unique(np.round(np.add.outer(block, block).ravel(), 6), return_inverse=True)
+    ways = np.bincount(where)
+    seen = np.bincount(np.searchsorted(different, np.round(sums, 6)), minlength=len(different))
+    assert stats.chisquare(seen, 20 * ways).pvalue > 1e-4
+
+
+def test_numbers_of_draws_that_differ_from_resample_to_resample_stay_with_their_resample() -> None:
+    draws = np.array([0, 7, 0, 0, 1, 2, 300, 0])
+    sums = np.zeros(len(draws))
+    _add_pairs(sums, np.full(256, 2.5), draws, np.random.default_rng(0))
+    assert sums.tolist() == (2.5 * draws).tolist()
 
 
 WHOLE_SETS = {
@@ -136,12 +176,16 @@ def partly_right(random: np.random.Generator, size: int, attempts: int = 4) -> N
     return means
 
 
-@pytest.mark.parametrize("score", ["exact match", "f1"])
+@pytest.mark.parametrize("score", ["exact match", "f1", "paired differences of f1", "all different"])
 def test_ten_thousand_resamples_of_fifty_thousand_questions_take_about_a_second(score: str) -> None:
     random = np.random.default_rng(0)
     sets = {name: partly_right(random, size) for name, size in WHOLE_SETS.items()}
     if score == "exact match":
         sets = {name: np.round(4 * values_Q) / 4 for name, values_Q in sets.items()}
+    if score == "paired differences of f1":
+        sets = {name: values_Q - partly_right(random, len(values_Q)) for name, values_Q in sets.items()}
+    if score == "all different":
+        sets = {name: random.random(len(values_Q)) for name, values_Q in sets.items()}
     began = time.process_time()
     bootstrap_means(sets)
     assert time.process_time() - began < 2

@@ -59,7 +59,7 @@ def audit_table(report: AuditReport) -> Table:
     """How much was proved, one column per stage with recorded steps."""
     from rich.table import Table
 
-    from searchparty.evaluation.table import LOOK
+    from searchparty.evaluation.wide_tables import LOOK
 
     stages = [stage for stage in report.stages if stage.proved.steps]
     table = Table(title=f"proved of {report.path}", **LOOK)

@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
     from searchparty.episodes.printable import printable
     from searchparty.errors import UserError
     from searchparty.evaluation.comparison import METRICS, compare, differences_of_setting, read_run, usual_metric
+    from searchparty.evaluation.wide_tables import print_tables
 
     if options.metric is not None and options.metric not in METRICS:
         raise UserError(f"--metric {options.metric}: unknown; there are: {', '.join(METRICS)}")
@@ -60,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     console = make_console()
     for line in unequal:
         console.print(Text(f"! {line}", style="yellow"))
-    console.print(_quality(rows, metric), "", _tests(rows), "", _costs(rows), sep="\n")
+    print_tables(console, _quality(rows, metric), _tests(rows), _costs(rows))
     for row in rows[1:]:
         for key, before, after in row.flips:
             console.print(Text(f"{row.name}: {printable(key)}: {printable(before)} → {printable(after)}"))
@@ -70,14 +71,16 @@ def run(options: argparse.Namespace) -> int:
 def _quality(rows: list[Comparison], metric: str) -> Table:
     from rich.table import Table
 
-    from searchparty.evaluation.table import LOOK
+    from searchparty.episodes.printable import printable
+    from searchparty.evaluation.wide_tables import LOOK
 
-    table = Table(title=f"{metric} in %, [95 % interval]; in the second line the difference to the first run, paired", **LOOK)
+    table = Table(title=f"{metric} in %, [95 % interval]; with a sign: the difference to the first run, paired", **LOOK)
     table.add_column("run")
     for dataset in rows[0].means:
-        table.add_column(dataset, justify="right")
+        table.add_column(printable(dataset), justify="right")
     for number, row in enumerate(rows):
-        table.add_row(row.name, *(one.text(100, 1) for one in row.means.values()))
+        name = printable(row.name)
+        table.add_row(name, *(one.text(100, 1) for one in row.means.values()))
         if number:
             table.add_row("", *(one.text(100, 1, signed=True) for one in row.differences.values()))
     return table
@@ -86,7 +89,7 @@ def _quality(rows: list[Comparison], metric: str) -> Table:
 def _tests(rows: list[Comparison]) -> Table:
     from rich.table import Table
 
-    from searchparty.evaluation.table import LOOK
+    from searchparty.evaluation.wide_tables import LOOK
 
     table = Table(title="against the first run, by question", **LOOK)
     for name in ("run", "wins", "ties", "losses", "p", "test", "p by Holm", "detectable"):
@@ -104,7 +107,7 @@ def _tests(rows: list[Comparison]) -> Table:
 def _costs(rows: list[Comparison]) -> Table:
     from rich.table import Table
 
-    from searchparty.evaluation.table import LOOK
+    from searchparty.evaluation.wide_tables import LOOK
 
     table = Table(title="cost per episode, [95 % interval]", **LOOK)
     for name in ("run", "searches", "tokens in", "tokens out", "USD", "failed episodes"):

@@ -22,6 +22,7 @@ def run(options: argparse.Namespace) -> int:
     from searchparty.cli.console import make_console
     from searchparty.evaluation.costs.by_workflow import by_workflow, workflow_table
     from searchparty.evaluation.costs.reading import read_costs
+    from searchparty.evaluation.wide_tables import print_tables
 
     pairs, prices = read_costs(options.run_directory, options.prices)
     rows = by_workflow(pairs)
@@ -30,6 +31,6 @@ def run(options: argparse.Namespace) -> int:
             print(orjson.dumps(asdict(row)).decode())
         return 0
     console = make_console()
-    console.print(workflow_table(rows))
+    print_tables(console, workflow_table(rows))
     console.print("no prices: give --prices FILE for USD" if prices is None else f"prices of {prices.dated}, {prices.source}")
     return 0

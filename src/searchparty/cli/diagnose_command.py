@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from searchparty.diagnosis.reading import EvaluationDiagnosis, StageDiagnosis
+    from searchparty.diagnosis.roles import RoleDiagnosis
     from searchparty.diagnosis.summary import Diagnosis
 
 
@@ -54,20 +55,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_evaluation(title: str, evaluation: EvaluationDiagnosis, console: Console) -> None:
+    from searchparty.evaluation.wide_tables import print_tables
+
     if not evaluation.judged:
         console.print("No question has a golden answer, so what is said below of right, wrong and lost means nothing.")
     _print(title, evaluation.whole, console)
     if evaluation.datasets:
-        console.print(_datasets(evaluation), "", sep="\n")
+        print_tables(console, _datasets(evaluation))
+        console.print()
 
 
 def _print(title: str, diagnosis: Diagnosis, console: Console) -> None:
     from searchparty.diagnosis.wording import examples_in_words, in_words
     from searchparty.episodes.printable import printable
+    from searchparty.evaluation.wide_tables import print_tables
 
     console.print(title, style="bold", soft_wrap=True)
     console.print(*map(printable, in_words(diagnosis)), sep="\n", soft_wrap=True)
-    console.print(_roles(diagnosis))
+    print_tables(console, _roles(diagnosis))
     if diagnosis.losses:
         console.print("Episodes that show it, as question#sample:")
         console.print(*map(printable, examples_in_words(diagnosis.losses)), sep="\n", soft_wrap=True)
@@ -91,32 +96,47 @@ def _print_stage(stage: StageDiagnosis, console: Console) -> None:
 def _datasets(evaluation: EvaluationDiagnosis) -> Table:
     from rich.table import Table
 
+    from searchparty.diagnosis.summary import loss_at
     from searchparty.episodes.printable import printable
-    from searchparty.evaluation.table import LOOK
+    from searchparty.evaluation.wide_tables import LOOK
 
     seen = [loss.interface for loss in evaluation.whole.losses]
-    table = Table(title="by dataset: shares of episodes in %", **LOOK)
+    table = Table(title="by dataset: shares of episodes in %, [95 % interval]", **LOOK)
     for name in ("dataset", "episodes", "right", "no search", *(f"lost: {interface}" for interface in seen)):
         table.add_column(name, justify="left" if name == "dataset" else "right")
     for dataset, diagnosis in evaluation.datasets.items():
-        shares = {loss.interface: loss.share for loss in diagnosis.losses}
-        shown = [diagnosis.right, diagnosis.no_search, *(shares.get(interface, 0.0) for interface in seen)]
-        table.add_row(printable(dataset), str(diagnosis.episodes), *(f"{100 * share:.1f}" for share in shown))
+        shares = [
+            (diagnosis.right, *diagnosis.intervals["right"]),
+            (diagnosis.no_search, *diagnosis.intervals["no_search"]),
+            *(loss_at(interface, diagnosis) for interface in seen),
+        ]
+        cells = [f"{100 * share:.1f}\n[{100 * low:.1f}, {100 * high:.1f}]" for share, low, high in shares]
+        table.add_row(printable(dataset), str(diagnosis.episodes), *cells)
     return table
 
 
 def _roles(diagnosis: Diagnosis) -> Table:
     from rich.table import Table
 
-    from searchparty.evaluation.table import LOOK
+    from searchparty.evaluation.wide_tables import LOOK
 
-    table = Table(title="roles: means per episode in which they acted", **LOOK)
-    for name in ("role", "episodes", "agents", "calls", "searches", "tokens in", "without history", "tokens out", "cut"):
-        table.add_column(name, justify="left" if name == "role" else "right", no_wrap=True)
+    table = Table(title="roles: means per episode in which they acted, [95 % interval]", **LOOK)
+    columns = {
+        "agents": ("agents", 2), "calls": ("calls", 2), "searches": ("searches", 2), "tokens in": ("input_tokens", 0),
+        "without\nhistory": ("unique_input_tokens", 0), "tokens out": ("output_tokens", 0), "cut": ("cut", 2),
+    }  # fmt: skip
+    table.add_column("role")
+    for name in ("n", *columns):
+        table.add_column(name, justify="right", no_wrap=True)
     for role, use in diagnosis.roles.items():
-        tokens = [use.input_tokens, use.unique_input_tokens, use.output_tokens]
-        shown = ["–" if count is None else f"{count:.0f}" for count in tokens]
-        table.add_row(
-            role, str(use.episodes), f"{use.agents:.2f}", f"{use.calls:.2f}", f"{use.searches:.2f}", *shown, f"{use.cut:.2f}"
-        )
+        table.add_row(role, str(use.episodes), *(_mean(use, name, digits) for name, digits in columns.values()))
     return table
+
+
+def _mean(use: RoleDiagnosis, name: str, digits: int) -> str:
+    """A mean, and its interval on a line of its own, so that seven stand side by side in 80 columns."""
+    mean: float | None = getattr(use, name)
+    if mean is None:
+        return "–"
+    low, high = use.intervals[name]
+    return f"{mean:.{digits}f}\n[{low:.{digits}f},{high:.{digits}f}]"

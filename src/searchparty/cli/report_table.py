@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from searchparty.evaluation.table import LOOK
+from searchparty.evaluation.wide_tables import LOOK
 from searchparty.training.report import Compared, cells
 
 

@@ -24,6 +24,7 @@ def run(options: argparse.Namespace) -> int:
     from searchparty.cli.report_table import report_table
     from searchparty.cli.train_progress import TrainProgress
     from searchparty.config.load import load_recipe, split_words
+    from searchparty.evaluation.wide_tables import print_tables
     from searchparty.training.checking import check_recipe
     from searchparty.training.listening import TrainingStopped
     from searchparty.training.recipe import TrainRecipe
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     for one in done:
         rows = read_report(one)
         if rows:
-            make_console().print(report_table(rows))
+            print_tables(make_console(), report_table(rows))
         print(f"run directory: {one.path}  (prove it: searchparty audit {one.path})")
     if len(done) > 1:
         print(f"report over all seeds: {directory / 'report.md'}")

@@ -23,7 +23,7 @@ from searchparty.training.records import StepFiles, read_facts, recorded_steps
 from searchparty.training.run_directory import MetricsLog, StageDirectory, TrainDirectory, seed_runs
 
 STEP_RESAMPLES = 2_000
-"""Draws of the intervals of one training step: few, since there are many steps."""
+"""Draws of the intervals of one training step: few, since there are many steps; for the same reason none for its roles."""
 LATE_SHARE = 0.1
 """The last recorded steps that are taken together to say how a stage ended."""
 
@@ -154,7 +154,7 @@ def _stage(name: str, spec: RLStage, place: StageDirectory, lines: list[dict[str
     for place_in_order, number in enumerate(numbers):
         facts = list(_step_facts(StepFiles(place.episodes, number), questions, scorer_named(spec.scorer)))
         if facts:
-            steps.append(StepDiagnosis(number, diagnose(facts, resamples=STEP_RESAMPLES)))
+            steps.append(StepDiagnosis(number, diagnose(facts, resamples=STEP_RESAMPLES, roles=False)))
         if place_in_order >= late_from:
             late += facts
     series = series_of(lines) + _evidence_series(steps)

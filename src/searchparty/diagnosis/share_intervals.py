@@ -1,6 +1,7 @@
-"""How far a share of a diagnosis could be off, where one question has several episodes, and episodes several passages.
+"""How far a share or a mean of a diagnosis could be off: one question has several episodes, and an episode several passages.
 
-Knows facts of episodes, not what is made of them.
+Knows facts of episodes, not what is made of them. Questions are drawn again within their dataset, as an evaluation does, so
+that both say the same.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.facts import EpisodeFacts
-from searchparty.evaluation.intervals import Interval, bootstrap_means, wilson_interval
+from searchparty.evaluation.intervals import MACRO, MICRO, FloatArray, Interval, bootstrap_means, wilson_interval
 
 OfEpisode = Callable[[EpisodeFacts], float | None]
 """A count of one episode; None counts as 0."""
@@ -30,23 +31,46 @@ def interval_of_losses(facts: Sequence[EpisodeFacts], interface: Interface, resa
 def interval_of_share(
     facts: Sequence[EpisodeFacts], hits: OfEpisode, resamples: int, trials: OfEpisode = lambda _: 1
 ) -> Interval | None:
-    """For the sum of hits over the sum of trials, by drawing questions again as an evaluation does, so that both say the same;
-    Wilson's where all questions with a trial have the same share, so that there is nothing to draw. None without any trial.
+    """For the sum of hits over the sum of trials, by drawing questions again; Wilson's where all questions with a trial have
+    the same share, so that there is nothing to draw. None without any trial.
     """
-    by_question: dict[str, tuple[float, float]] = {}
-    for one in facts:
-        hit, tried = by_question.get(one.question_key, (0.0, 0.0))
-        by_question[one.question_key] = hit + (hits(one) or 0), tried + (trials(one) or 0)
-    hits_Q, trials_Q = np.array(list(by_question.values())).T
-    shares = [hit / tried for hit, tried in by_question.values() if tried]
-    if not shares:
+    hits_Q, trials_Q, datasets = _by_question(facts, hits, trials)
+    tried = trials_Q > 0
+    shares = hits_Q[tried] / trials_Q[tried]
+    if not len(shares):
         return None
-    if len(set(shares)) == 1:
-        return wilson_interval(round(sum(shares)), len(shares))
-    # The share is a ratio of means over questions, whose spread is that of these values (linearised).
+    if len(np.unique(shares)) == 1:
+        return wilson_interval(min(float(shares.sum()), len(shares)), len(shares))
+    drawn = _drawn(hits_Q, trials_Q, datasets, resamples)
+    return Interval(max(0.0, drawn.low), min(1.0, drawn.high))
+
+
+def interval_of_mean(
+    facts: Sequence[EpisodeFacts], amount: OfEpisode, resamples: int, trials: OfEpisode = lambda _: 1
+) -> Interval | None:
+    """For the sum of amounts over the sum of trials, by drawing questions again. Both ends equal the mean where all questions
+    have the same one. None without any trial.
+    """
+    amounts_Q, trials_Q, datasets = _by_question(facts, amount, trials)
+    return _drawn(amounts_Q, trials_Q, datasets, resamples) if trials_Q.any() else None
+
+
+def _by_question(facts: Sequence[EpisodeFacts], hits: OfEpisode, trials: OfEpisode) -> tuple[FloatArray, FloatArray, list[str]]:
+    """Hits, trials and dataset of each question."""
+    sums: dict[str, tuple[float, float]] = {}
+    datasets: dict[str, str] = {}
+    for one in facts:
+        hit, tried = sums.get(one.question_key, (0.0, 0.0))
+        sums[one.question_key] = hit + (hits(one) or 0), tried + (trials(one) or 0)
+        datasets[one.question_key] = one.dataset
+    hits_Q, trials_Q = np.array(list(sums.values()), dtype=np.float64).T
+    return hits_Q, trials_Q, list(datasets.values())
+
+
+def _drawn(hits_Q: FloatArray, trials_Q: FloatArray, datasets: Sequence[str], resamples: int) -> Interval:
+    """A share is a ratio of means over questions, whose spread is that of linearised values."""
     share = hits_Q.sum() / trials_Q.sum()
     values_Q = share + (hits_Q - share * trials_Q) / trials_Q.mean()
-    datasets = {one.dataset for one in facts}
-    name = datasets.pop() if len(datasets) == 1 else ""
-    drawn = bootstrap_means({name: values_Q}, resamples=resamples).datasets[name]
-    return Interval(max(0.0, drawn.low), min(1.0, drawn.high))
+    names = np.array(datasets)
+    by_dataset = {str(name): values_Q[names == name] for name in np.unique(names)}
+    return bootstrap_means(by_dataset, resamples=resamples).pools[MICRO if len(by_dataset) > 1 else MACRO]

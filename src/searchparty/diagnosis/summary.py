@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from searchparty.diagnosis.evidence import Interface
-from searchparty.diagnosis.facts import EpisodeFacts, RoleFacts
-from searchparty.diagnosis.share_intervals import OfEpisode, interval_of_losses, interval_of_share
-from searchparty.evaluation.intervals import RESAMPLES
+from searchparty.diagnosis.facts import EpisodeFacts
+from searchparty.diagnosis.roles import RoleDiagnosis, diagnose_roles
+from searchparty.diagnosis.share_intervals import OfEpisode, interval_of_losses, interval_of_mean, interval_of_share
+from searchparty.evaluation.intervals import RESAMPLES, Interval, wilson_interval
 
 EXAMPLES = 5
 """Episodes named for each interface."""
@@ -59,28 +60,6 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class RoleDiagnosis:
-    """One role. Means are per episode in which it acted."""
-
-    episodes: int
-    agents: float
-    calls: float
-    searches: float
-    input_tokens: float | None
-    """Repeated history counted again; None where a model does not say, like the two below."""
-    unique_input_tokens: float | None
-    output_tokens: float | None
-    characters: float
-    """Sampled text."""
-    cut: float
-    """Completions that the token limit cut."""
-    ended: dict[str, int]
-    """Its agents' endings; totals."""
-    format_failures: dict[str, int]
-    """By kind; totals."""
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """One set of episodes: an evaluation, one dataset of it, or one training step."""
 
@@ -118,12 +97,12 @@ class Diagnosis:
     executor_problems: dict[str, dict[str, int]]
     """Executor to the kinds of problems for which it gave nothing usable."""
     intervals: dict[str, tuple[float, float]]
-    """95 %, of every share above and of those of `evidence`, by their names, by drawing questions again; none where there is
-    nothing of which to have a share."""
+    """95 %, of every share and mean above and of the shares of `evidence`, by their names, by drawing questions again; none
+    where there is nothing of which to have a share."""
 
 
-def diagnose(facts: Sequence[EpisodeFacts], *, resamples: int = RESAMPLES) -> Diagnosis:
-    """Sum up. Raises ValueError without episodes."""
+def diagnose(facts: Sequence[EpisodeFacts], *, resamples: int = RESAMPLES, roles: bool = True) -> Diagnosis:
+    """Sum up, the means of roles with their intervals if asked. Raises ValueError without episodes."""
     if not facts:
         raise ValueError("no episode")
     by_question: dict[str, list[EpisodeFacts]] = {}
@@ -150,11 +129,20 @@ def diagnose(facts: Sequence[EpisodeFacts], *, resamples: int = RESAMPLES) -> Di
         evidence=evidence,
         episode_groups=_groups([[one.exact_match == 1 for one in group] for group in by_question.values()]),
         candidate_groups=_groups([[place < one.candidates_right for place in range(one.candidates)] for one in facts]),
-        roles={role: _role(role, facts) for role in dict.fromkeys(role for one in facts for role in one.roles)},
+        roles=diagnose_roles(facts, resamples if roles else 0),
         workflows=dict(Counter(workflow for one in facts for workflow in one.workflows).most_common()),
         executor_problems=_executor_problems(facts),
         intervals=_intervals(facts, evidence, resamples),
     )
+
+
+def loss_at(interface: Interface, diagnosis: Diagnosis) -> tuple[float, float, float]:
+    """Share of all episodes lost there with the ends of its interval: Wilson's over questions where nothing was lost."""
+    for loss in diagnosis.losses:
+        if loss.interface is interface:
+            return loss.share, loss.low, loss.high
+    none = wilson_interval(0, diagnosis.questions)
+    return 0.0, none.low, none.high
 
 
 def _losses(facts: Sequence[EpisodeFacts], resamples: int) -> list[Loss]:
@@ -207,7 +195,28 @@ def _intervals(facts: Sequence[EpisodeFacts], evidence: Evidence | None, resampl
             shares["selected"] = known, lambda one: one.journey.golden_selected, golden
         shares["answered"] = known, lambda one: one.exact_match == 1, lambda _: 1
     found = {name: interval_of_share(some, hits, resamples, trials) for name, (some, hits, trials) in shares.items()}
+    found |= {name: interval_of_mean(some, amount, resamples) for name, (some, amount) in _means(facts).items()}
+    found["distinct_answers"] = _interval_of_distinct(facts, resamples)
     return {name: (one.low, one.high) for name, one in found.items() if one is not None}
+
+
+def _means(facts: Sequence[EpisodeFacts]) -> dict[str, tuple[Sequence[EpisodeFacts], OfEpisode]]:
+    """Each mean per episode with the episodes that it is over."""
+    means: dict[str, tuple[Sequence[EpisodeFacts], OfEpisode]] = {
+        "searches": (facts, lambda one: one.searches),
+        "steps": (facts, lambda one: one.steps),
+        "rounds": ([one for one in facts if one.rounds is not None], lambda one: one.rounds),
+        "reports": ([one for one in facts if one.reports is not None], lambda one: one.reports),
+    }
+    return {name: of for name, of in means.items() if of[0]}
+
+
+def _interval_of_distinct(facts: Sequence[EpisodeFacts], resamples: int) -> Interval | None:
+    answers: dict[str, set[str | None]] = {}
+    for one in facts:
+        answers.setdefault(one.question_key, set()).update(one.answers)
+    firsts = list({one.question_key: one for one in facts}.values())
+    return interval_of_mean(firsts, lambda one: len(answers[one.question_key]), resamples)
 
 
 def _groups(groups: Iterable[Sequence[bool]]) -> Groups:
@@ -218,27 +227,6 @@ def _groups(groups: Iterable[Sequence[bool]]) -> Groups:
         elif group:
             kinds["all_right" if all(group) else "mixed" if any(group) else "all_wrong"] += 1
     return Groups(kinds["all_right"], kinds["all_wrong"], kinds["mixed"], kinds["single"])
-
-
-def _role(role: str, facts: Sequence[EpisodeFacts]) -> RoleDiagnosis:
-    own: list[RoleFacts] = [one.roles[role] for one in facts if role in one.roles]
-    ended, failures = Counter[str](), Counter[str]()
-    for one in own:
-        ended.update(one.ended)
-        failures.update(one.use.format_failures)
-    return RoleDiagnosis(
-        episodes=len(own),
-        agents=_mean(one.use.agents for one in own),
-        calls=_mean(one.use.calls for one in own),
-        searches=_mean(one.searches for one in own),
-        input_tokens=_mean_of_all([one.use.input_tokens for one in own]),
-        unique_input_tokens=_mean_of_all([one.use.unique_input_tokens for one in own]),
-        output_tokens=_mean_of_all([one.use.output_tokens for one in own]),
-        characters=_mean(one.characters for one in own),
-        cut=_mean(one.cut for one in own),
-        ended=dict(ended.most_common()),
-        format_failures=dict(failures.most_common()),
-    )
 
 
 def _executor_problems(facts: Iterable[EpisodeFacts]) -> dict[str, dict[str, int]]:
@@ -262,9 +250,3 @@ def _mean(values: Iterable[float]) -> float:
 def _mean_known(values: Iterable[int | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
-
-
-def _mean_of_all(values: Sequence[int | None]) -> float | None:
-    """The mean, or None if a part of it is unknown."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None

@@ -93,14 +93,14 @@ def _way(diagnosis: Diagnosis) -> list[str]:
 
 def _searching(diagnosis: Diagnosis) -> list[str]:
     line = (
-        f"Searches per episode {diagnosis.searches:.2f}; episodes without any "
+        f"Searches per episode {_mean(diagnosis, 'searches', diagnosis.searches)}; episodes without any "
         f"{_sure(diagnosis, 'no_search', diagnosis.no_search)}; repeated "
         f"{_sure(diagnosis, 'repeated_searches', diagnosis.repeated_searches)}, empty "
         f"{_sure(diagnosis, 'empty_searches', diagnosis.empty_searches)} of all searches."
     )
     lines = [line]
     if diagnosis.reports_used is not None:
-        rounds = "" if diagnosis.rounds is None else f" Assignments per episode {diagnosis.rounds:.2f}."
+        rounds = "" if diagnosis.rounds is None else f" Assignments per episode {_mean(diagnosis, 'rounds', diagnosis.rounds)}."
         lines.append(f"Reports that reached the Answerer: {_sure(diagnosis, 'reports_used', diagnosis.reports_used)}.{rounds}")
     return lines
 
@@ -135,7 +135,7 @@ def _groups(diagnosis: Diagnosis) -> list[str]:
         if groups.all_right + groups.all_wrong + groups.mixed:
             lines.append(f"Groups of {name}: {groups.all_right} all right, {groups.all_wrong} all wrong, {groups.mixed} mixed.")
     if lines:
-        lines.append(f"Different answers of a question: {diagnosis.distinct_answers:.2f}.")
+        lines.append(f"Different answers of a question: {_mean(diagnosis, 'distinct_answers', diagnosis.distinct_answers)}.")
     return lines
 
 
@@ -149,6 +149,11 @@ def _sure(diagnosis: Diagnosis, name: str, share: float) -> str:
         return _percent(share)
     low, high = diagnosis.intervals[name]
     return f"{_percent(share)} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _mean(diagnosis: Diagnosis, name: str, mean: float) -> str:
+    low, high = diagnosis.intervals[name]
+    return f"{mean:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def _p(value: float) -> str:

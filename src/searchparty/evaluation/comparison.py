@@ -14,7 +14,7 @@ import numpy as np
 
 from searchparty.errors import UserError
 from searchparty.evaluation.costs.reading import read_costs
-from searchparty.evaluation.estimates import Estimate, estimate_means, estimate_rates
+from searchparty.evaluation.estimates import Estimate, estimate_differences, estimate_means, estimate_rates
 from searchparty.evaluation.intervals import MACRO, MICRO
 from searchparty.evaluation.question_scores import Columns, QuestionScores, columns, paired_differences, question_scores
 from searchparty.evaluation.run_directory import RunDirectory
@@ -198,7 +198,7 @@ def _against(first: Run, run: Run, flips: int) -> Comparison:
     return Comparison(
         name=run.name,
         means=estimate_rates(columns(run.scores)),
-        differences=estimate_means(paired),
+        differences=estimate_differences(paired),
         wins=int((everything > 0).sum()),
         ties=int((everything == 0).sum()),
         losses=int((everything < 0).sum()),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -15,8 +13,8 @@ from searchparty.evaluation.intervals import MACRO
 from searchparty.evaluation.lenient import RULES
 from searchparty.evaluation.scoring import NOT_PLAYED
 from searchparty.evaluation.summary import Quality, RunSummary
+from searchparty.evaluation.wide_tables import LOOK, print_tables
 
-LOOK: dict[str, Any] = {"title_justify": "left", "box": SIMPLE, "padding": (0, 1, 0, 0), "pad_edge": False, "show_edge": False}
 BEHAVIOUR_NAMES = ("answered", "no search", "searches", "steps", "tokens in", "tokens out")
 
 
@@ -40,7 +38,9 @@ def quality_table(summary: RunSummary) -> Table:
 def beside_table(summary: RunSummary) -> Table:
     """What is reported beside the score and is never the score, one row per dataset."""
     table = Table(title="beside the score, in % [95 % interval]: never the score itself", **LOOK)
-    _columns(table, "dataset", "EM", "loose spelling", f"{RULES} answers", "bound: all formats repaired", "answer covers gold")
+    _columns(
+        table, "dataset", "EM", "loose\nspelling", f"{RULES}\nanswers", "bound: all\nformats repaired", "answer\ncovers gold"
+    )
     for dataset, quality in summary.quality.items():
         if dataset == MACRO:
             table.add_section()
@@ -80,7 +80,7 @@ def print_summary(summary: RunSummary, console: Console) -> None:
     """Both tables, then how episodes ended and which turns failed their format."""
     everything = summary.behaviour["all"]
     console.print(f"{summary.team} · {summary.model} · scorer {summary.scorer} · {everything.episodes} episodes")
-    console.print(quality_table(summary), beside_table(summary), behaviour_table(summary), sep="\n")
+    print_tables(console, quality_table(summary), beside_table(summary), behaviour_table(summary))
     console.print("endings: " + ", ".join(f"{reason} {count}" for reason, count in everything.stop_reasons.items()))
     for role, use in summary.roles.items():
         if use.format_failures:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.reading import StageDiagnosis
-from searchparty.diagnosis.summary import Diagnosis
+from searchparty.diagnosis.summary import Diagnosis, loss_at
 from searchparty.diagnosis.wording import MEANINGS, alarms_in_words, course_in_words, examples_in_words, in_words
 from searchparty.reporting.document import Cell, Drawing, Number, Section, Table
 from searchparty.reporting.systems import System
@@ -56,14 +56,14 @@ def losses_table(name: str, found: Sequence[tuple[str, Diagnosis]], of: str = "s
     seen = [one for one in Interface if any(loss.interface is one for _, diagnosis in found for loss in diagnosis.losses)]
     rows: list[list[Cell]] = []
     for title, diagnosis in found:
-        by_interface = {loss.interface: loss for loss in diagnosis.losses}
-        cells: list[Cell] = []
-        for interface in seen:
-            loss = by_interface.get(interface)
-            cells.append(Number(0.0, 1, 100) if loss is None else Number(loss.share, 1, 100, loss.low, loss.high))
+        cells = [_share(*loss_at(interface, diagnosis)) for interface in seen]
         rows.append([title, Number(diagnosis.right, 1, 100, *diagnosis.intervals["right"]), *cells])
     notes = ["In % of all episodes, [95 %]; every episode that is not right is lost at exactly one interface."]
     return Table(name, "Where evidence was lost", (of, "right", *(one.value for one in seen)), rows, notes)
+
+
+def _share(share: float, low: float, high: float) -> Number:
+    return Number(share, 1, 100, low, high)
 
 
 def evidence_table(name: str, found: Sequence[tuple[str, Diagnosis]]) -> Table:
@@ -106,13 +106,14 @@ def roles_table(name: str, diagnosis: Diagnosis) -> Table:
     rows: list[list[Cell]] = []
     for role, use in diagnosis.roles.items():
         kinds = ", ".join(f"{kind} {count}" for kind, count in use.format_failures.items())
-        rows.append([
-            role, Number(use.episodes, 0), Number(use.agents, 2), Number(use.calls, 2), Number(use.searches, 2),
-            Number(use.input_tokens, 0), Number(use.unique_input_tokens, 0), Number(use.output_tokens, 0),
-            Number(use.characters, 0), Number(use.cut, 2), Number(sum(use.format_failures.values()), 0), kinds or "–",
-        ])  # fmt: skip
+        digits = {
+            "agents": 2, "calls": 2, "searches": 2, "input_tokens": 0, "unique_input_tokens": 0, "output_tokens": 0,
+            "characters": 0, "cut": 2,
+        }  # fmt: skip
+        means = [Number(getattr(use, mean), shown, 1, *use.intervals.get(mean, ())) for mean, shown in digits.items()]
+        rows.append([role, Number(use.episodes, 0), *means, Number(sum(use.format_failures.values()), 0), kinds or "–"])
     return Table(
-        name, "Roles", columns, rows, ["Means per episode in which the role acted; turns in the wrong form are totals."]
+        name, "Roles", columns, rows, ["Means per episode in which the role acted, [95 %]; turns in the wrong form are totals."]
     )
 
 
@@ -128,8 +129,12 @@ def steps_table(name: str, stage: StageDiagnosis) -> Table:
         shares = (None, None, None) if way is None else (way.found, way.reported, way.selected)
         groups = (of.episode_groups.all_right, of.episode_groups.all_wrong, of.episode_groups.mixed)
         rows.append([
-            Number(one.step, 0), Number(of.episodes, 0), Number(of.right, 1, 100), Number(of.searches, 2),
-            Number(of.no_search, 1, 100), *(Number(share, 1, 100) for share in shares), *(Number(count, 0) for count in groups),
-            of.losses[0].interface.value if of.losses else "–",
+            Number(one.step, 0), Number(of.episodes, 0), Number(of.right, 1, 100, *of.intervals["right"]),
+            Number(of.searches, 2, 1, *of.intervals["searches"]), Number(of.no_search, 1, 100, *of.intervals["no_search"]),
+            *(
+                Number(share, 1, 100, *of.intervals.get(part, ()))
+                for part, share in zip(("found", "reported", "selected"), shares, strict=True)
+            ),
+            *(Number(count, 0) for count in groups), of.losses[0].interface.value if of.losses else "–",
         ])  # fmt: skip
-    return Table(name, "Recorded steps", columns, rows, ["Shares in %; groups are attempts at one question."])
+    return Table(name, "Recorded steps", columns, rows, ["Shares in %, [95 %]; groups are attempts at one question."])

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from searchparty.errors import UserError
-from searchparty.evaluation.estimates import Estimate, estimate_means
+from searchparty.evaluation.estimates import Estimate, estimate_differences
 from searchparty.evaluation.intervals import MACRO
 from searchparty.evaluation.question_scores import QuestionScores, paired_differences, read_question_scores
 from searchparty.evaluation.run_directory import RunDirectory
@@ -107,7 +107,7 @@ def _compare(
     quality, behaviour = summary["quality"]["macro"], summary["behaviour"]["all"]
     difference = interval = None
     if stage.baseline is not None:
-        paired = estimate_means(paired_differences(scores[name], scores[stage.baseline]))[MACRO]
+        paired = estimate_differences(paired_differences(scores[name], scores[stage.baseline]))[MACRO]
         difference, interval = paired.value, (paired.low, paired.high)
     return Compared(
         stage=name,

@@ -12,7 +12,7 @@ from searchparty.costs.prices import Prices
 from searchparty.costs.spending import Spending, spending_of, workflow_of
 from searchparty.episodes.types import Episode
 from searchparty.evaluation.scoring import ScoredEpisode
-from searchparty.evaluation.table import LOOK
+from searchparty.evaluation.wide_tables import LOOK
 
 ALL = "all"
 
