@@ -305,6 +305,9 @@ class EvalStage(PlayedStage):
     protocol: str | None = None
     """As for `searchparty eval`: fills in what is not said here. Training on what it asks is refused."""
     samples: Positive = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """Of its calls; None derives one from the recipe's seed and the stage's name. Stages of equal seeds meet equal chance where
+    the same agent is asked the same: common random numbers, which make paired differences less a matter of luck."""
     scorer: str = "squad"
     title: str | None = None
     """Its name in the report; None takes the stage's."""

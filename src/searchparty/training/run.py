@@ -110,7 +110,7 @@ async def _carry_out(
         finally:
             await trainer.close()
     if isinstance(spec, EvalStage):
-        await _evaluate(run, name, spec, seed, listener, resume)
+        await _evaluate(run, name, spec, seed if spec.seed is None else spec.seed, listener, resume)
         return {}
     return await imitate(name, spec, seed, place, metrics, listener)
 
