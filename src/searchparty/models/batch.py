@@ -99,7 +99,7 @@ class Batch:
     def forget(self) -> None:
         """Begin anew, as if nothing had been computed before: the weights have changed. Only while nothing is unfinished."""
         self._cache.clear()
-        self._slots = Slots(self._slots.model, self._limits.batch_tokens)
+        self._slots.clear()
 
     def submit(self, job: Job) -> None:
         """Queue a job behind those that wait."""

@@ -56,28 +56,62 @@ class Slots:
         self.lengths: list[int] = []
         heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
         head_size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        # [keys or values, layer, row, head, position, head size]; zeros, for a masked position must still hold finite numbers
-        shape = (2, config.num_hidden_layers, 0, heads, 0, head_size)
-        self._store = _zeros(shape, model.dtype, model.device)
+        # [keys or values, layer, numbers]. Zeros at first, for a masked position must still hold finite numbers; those that
+        # were held there before are as good.
+        self._memory = torch.zeros(2, config.num_hidden_layers, 0, dtype=model.dtype, device=model.device)
+        # [keys or values, layer, row, head, position, head size]: the first numbers of each layer's memory
+        self._store = self._memory.view(*self._memory.shape[:2], 0, heads, 0, head_size)
         self._cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
     def reserve(self, rows: int, positions: int) -> None:
         """Make room for `rows` rows of `positions` tokens, those that are there included; what they hold stays."""
         old, held = self._store, len(self.lengths)
-        shape = list(old.shape)
-        if rows <= shape[2] and positions <= shape[4]:
+        if rows <= old.shape[2] and positions <= old.shape[4]:
             return
+        on_cpu = old.device.type == "cpu"
+        new_rows, new_positions = self._spare_room(rows, positions) if on_cpu else self._tight_room(rows, positions)
+        numbers = new_rows * new_positions * old.shape[3] * old.shape[5]
+        if numbers > self._memory.shape[2] or not on_cpu:
+            self._memory = _zeros((*old.shape[:2], numbers), old.dtype, old.device)
+        self._store = self._room(new_rows, new_positions)
+        # Within one block of memory: rows that move on are moved last one first, so that none is written over before.
+        for row in reversed(range(held)) if new_positions > old.shape[4] else range(held):
+            length = self.lengths[row]
+            self._store[:, :, row, :, :length] = old[:, :, row, :, :length].clone()
+
+    def _spare_room(self, rows: int, positions: int) -> tuple[int, int]:
+        """Rows and positions to hold in main memory, which costs nothing until it is written to: as many rows as there may be.
+
+        A quarter more than the limit, for positions are rounded up.
+        """
+        positions = -(-positions // 64) * 64
+        most = max(self._max_tokens + self._max_tokens // 4, -(-rows // 32) * 32 * positions)
+        held_positions = max(positions, self._store.shape[4])
+        if rows * held_positions > most:
+            held_positions = positions
+        return most // held_positions, held_positions
+
+    def _tight_room(self, rows: int, positions: int) -> tuple[int, int]:
+        """Rows and positions to hold on a card: a batch fills up row by row, and moving it takes time, but memory is scarce."""
+        old_rows, old_positions = self._store.shape[2], self._store.shape[4]
         rows, positions = -(-rows // 4) * 4, -(-positions // 256) * 256
-        held_rows, held_positions = max(rows, shape[2]), max(positions, shape[4])
-        # A batch fills up row by row, and moving it takes time. Main memory costs nothing until it is written to.
-        spare_rows = max(rows, 2 * shape[2]) if rows > shape[2] else shape[2]
-        if old.device.type == "cpu":
-            spare_rows = max(spare_rows, self._max_tokens // held_positions)
+        held_rows, held_positions = max(rows, old_rows), max(positions, old_positions)
+        spare_rows = max(rows, 2 * old_rows) if rows > old_rows else old_rows
         rooms = [(spare_rows, held_positions), (held_rows, held_positions)]
-        shape[2], shape[4] = next((room for room in rooms if room[0] * room[1] <= self._max_tokens), (rows, positions))
-        self._store = _zeros(shape, old.dtype, old.device)
-        longest = max(self.lengths, default=0)
-        self._store[:, :, :held, :, :longest] = old[:, :, :held, :, :longest]
+        return next((room for room in rooms if room[0] * room[1] <= self._max_tokens), (rows, positions))
+
+    def clear(self) -> None:
+        """Hold no rows. Main memory is kept, for an operating system may take long to give it out again."""
+        self.lengths.clear()
+        if self._memory.device.type != "cpu":
+            self._memory = self._memory[:, :, :0].clone()
+        self._store = self._room(0, 0)
+
+    def _room(self, rows: int, positions: int) -> torch.Tensor:
+        """The beginning of each layer's memory as so many rows and positions."""
+        heads, head_size = self._store.shape[3], self._store.shape[5]
+        numbers = rows * heads * positions * head_size
+        return self._memory[:, :, :numbers].unflatten(2, (rows, heads, positions, head_size))
 
     def add_row(self, blocks: Sequence[torch.Tensor] = ()) -> int:
         """Append a row that starts with the tokens of `blocks` (from `read`) and return its number."""
