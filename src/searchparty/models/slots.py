@@ -111,7 +111,7 @@ class Slots:
         """The beginning of each layer's memory as so many rows and positions."""
         heads, head_size = self._store.shape[3], self._store.shape[5]
         numbers = rows * heads * positions * head_size
-        return self._memory[:, :, :numbers].unflatten(2, (rows, heads, positions, head_size))
+        return self._memory[:, :, :numbers].view(*self._memory.shape[:2], rows, heads, positions, head_size)
 
     def add_row(self, blocks: Sequence[torch.Tensor] = ()) -> int:
         """Append a row that starts with the tokens of `blocks` (from `read`) and return its number."""
