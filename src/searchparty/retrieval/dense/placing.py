@@ -15,9 +15,9 @@ from searchparty.retrieval.dense.devices import find_device
 from searchparty.retrieval.dense.vectors import Vectors
 
 try:
-    from searchparty.retrieval.dense.fused import fused_maxima, fused_scores
+    from searchparty.retrieval.dense.fused import can_fuse, fused_maxima, fused_scores
 except ImportError:  # Triton comes with torch for cards only
-    fused_maxima = fused_scores = None  # type: ignore[assignment]
+    can_fuse = fused_maxima = fused_scores = None  # type: ignore[assignment]
 
 _COPY_ROWS = 262_144
 _WORKSPACE = 2 << 30
@@ -111,8 +111,7 @@ class Shard:
 
     def _can_fuse(self, group_rows: int) -> bool:
         """Whether the kernels for cards take these vectors in groups of this size."""
-        fitting = group_rows >= 16 and group_rows & (group_rows - 1) == 0
-        return self.arithmetic == torch.float16 and fused_maxima is not None and fitting
+        return self.arithmetic == torch.float16 and can_fuse is not None and can_fuse(self.values.shape[1], group_rows)
 
     def gather(self, rows: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
         """Values and scales of those of the ascending corpus rows that lie in this shard."""
