@@ -13,7 +13,7 @@ from tiny_models import DATA, backend, random_model
 from searchparty.errors import UserError
 from searchparty.models.loading import load_model
 from searchparty.models.types import Generated, GenerateRequest, Sampling
-from searchparty.models.vllm_loading import load_vllm
+from searchparty.models.vllm_loading import cache_bytes, load_vllm
 
 
 class StubVllm(StubLLM):
@@ -97,3 +97,9 @@ async def test_any_model_of_this_process_can_be_played_by_vllm(folder: Path, mad
     model = load_model(str(folder), engine="vllm")
     assert "vllm" in model.identity and len(made) == 1
     await model.engine.close()
+
+
+def test_what_a_share_of_the_card_leaves_for_keys_and_values_is_told_to_vllm(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(bytes(1000))
+    assert cache_bytes(tmp_path, 0.25, 16 << 30) == (1 << 30) - 1000
+    assert cache_bytes(tmp_path, 0.1, 16 << 30) is None

@@ -24,6 +24,8 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
 }
 """Variables that vLLM must see."""
+_WORKSPACE_BYTES = 3 << 30
+"""Of a card's memory, for what vLLM computes meanwhile, its CUDA graphs with it."""
 
 
 def load_vllm(
@@ -55,7 +57,10 @@ def load_vllm(
         raise missing_package(error.name or "vllm", "vllm", "sampling with vLLM") from None
     folder = check_model_folder(model_folder(spec))
     chat = load_chat(folder, spec)
-    arguments = vllm_arguments(folder, memory_share, context_tokens, most_running, dtype) | settings
+    arguments = vllm_arguments(folder, memory_share, context_tokens, most_running, dtype)
+    if torch.cuda.is_available() and "kv_cache_memory_bytes" in vllm.EngineArgs.__dataclass_fields__:
+        arguments["kv_cache_memory_bytes"] = cache_bytes(folder, memory_share, torch.cuda.get_device_properties(0).total_memory)
+    arguments |= settings
     try:
         with turn():
             llm = vllm.LLMEngine.from_engine_args(vllm.EngineArgs(**arguments))
@@ -93,6 +98,17 @@ def vllm_arguments(
         "logprobs_mode": "processed_logprobs",
         "disable_log_stats": True,
     }
+
+
+def cache_bytes(folder: Path, memory_share: float, card_bytes: int) -> int | None:
+    """What a share of a card leaves for keys and values; None if that is nothing, so that vLLM says what it lacks.
+
+    Told so, vLLM does not find it out by measuring, where everything counts as its own that other processes take of the card at
+    the same time.
+    """
+    weights = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    left = int(memory_share * card_bytes) - weights - _WORKSPACE_BYTES
+    return left if left > 0 else None
 
 
 def put_weights(llm: Any, named_tensors: NamedTensors) -> None:
