@@ -4,27 +4,52 @@ scores the rows of chosen groups where they lie.
 
 from __future__ import annotations
 
-import math
-
 import torch
 import triton
 import triton.language as tl
 
 _DEPTH = 64
-"""Most components multiplied at a time."""
-_LEAST_DEPTH = 16
-"""Fewest components that a card multiplies at a time."""
+"""Components multiplied at a time."""
+_MANY = 64
+"""From so many queries on, multiplying takes longer than reading the vectors, and what loads cost besides shows."""
 _LEAST_SHARED_BYTES = 101_376
 """Fast memory of a processor on the smallest cards that this runs on."""
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    queries, values, scales, maxima, query_count, row_count, group_count, DIMENSION: tl.constexpr,
+    queries, values, scales, maxima, query_count, row_count, dimension, group_count,
     HAS_SCALES: tl.constexpr, QUERIES: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
     # One axis of programs, since the second one ends at 65,535. Blocks of queries follow one another, to share a group's rows.
-    # No load is masked, which would cost a fifth of the time: the last row and the last query stand in for those behind them.
+    blocks = tl.cdiv(query_count, QUERIES)
+    query = tl.program_id(0) % blocks * QUERIES + tl.arange(0, QUERIES)
+    group = tl.program_id(0) // blocks
+    row = group.to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    scores = tl.zeros((QUERIES, ROWS), dtype=tl.float32)
+    for start in range(0, dimension, DEPTH):
+        component = start + tl.arange(0, DEPTH)
+        inside = component[None, :] < dimension
+        some_queries = tl.load(
+            queries + query[:, None] * dimension + component[None, :], mask=(query[:, None] < query_count) & inside, other=0.0
+        )
+        some_values = tl.load(
+            values + row[:, None] * dimension + component[None, :], mask=(row[:, None] < row_count) & inside, other=0.0
+        )
+        scores = tl.dot(some_queries, tl.trans(some_values.to(tl.float16)), scores)
+    if HAS_SCALES:
+        scores *= tl.load(scales + row, mask=row < row_count, other=0.0)[None, :]
+    scores = tl.where(row[None, :] < row_count, scores, float("-inf"))
+    tl.store(maxima + query.to(tl.int64) * group_count + group, tl.max(scores, axis=1), mask=query < query_count)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _full_kernel(  # type: ignore[no-untyped-def]
+    queries, values, scales, maxima, query_count, row_count, group_count, DIMENSION: tl.constexpr,
+    HAS_SCALES: tl.constexpr, QUERIES: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    # As `_kernel`, without masks on loads, which take a fifth of the time of many queries: the last row and the last query
+    # stand in for those behind them.
     blocks = tl.cdiv(query_count, QUERIES)
     query = tl.program_id(0) % blocks * QUERIES + tl.arange(0, QUERIES)
     group = tl.program_id(0) // blocks
@@ -67,14 +92,9 @@ def _group_kernel(  # type: ignore[no-untyped-def]
     tl.store(scores + place * ROWS + offset, tl.where(row < row_count, sums, float("-inf")))
 
 
-def can_fuse(dimension: int, group_rows: int) -> bool:
-    """Whether the kernels take vectors of this dimension in groups of this many rows."""
-    return _depth(dimension) >= _LEAST_DEPTH and group_rows >= 16 and group_rows & (group_rows - 1) == 0
-
-
-def _depth(dimension: int) -> int:
-    """Components multiplied at a time, so that the last piece is as long as the others."""
-    return math.gcd(dimension, _DEPTH)
+def can_fuse(group_rows: int) -> bool:
+    """Whether the kernels take groups of this many rows."""
+    return group_rows >= 16 and group_rows & (group_rows - 1) == 0
 
 
 def _stages(device: torch.device, rows: int) -> int:
@@ -96,13 +116,18 @@ def fused_maxima(queries: torch.Tensor, values: torch.Tensor, scales: torch.Tens
     groups = triton.cdiv(len(values), group_rows)
     maxima = torch.empty((len(queries), groups), device=values.device)
     together = min(256, max(16, triton.next_power_of_2(len(queries))))
+    grid = (triton.cdiv(len(queries), together) * groups,)
+    tensors = queries.contiguous(), values, values if scales is None else scales, maxima
+    how = {
+        "HAS_SCALES": scales is not None, "QUERIES": together, "ROWS": group_rows, "DEPTH": _DEPTH,
+        "num_warps": 8 if together > 64 else 4, "num_stages": _stages(values.device, together + group_rows),
+    }  # fmt: skip
+    dimension = values.shape[1]
     with torch.cuda.device(values.device):
-        _kernel[(triton.cdiv(len(queries), together) * groups,)](
-            queries.contiguous(), values, values if scales is None else scales, maxima,
-            len(queries), len(values), groups, DIMENSION=values.shape[1],
-            HAS_SCALES=scales is not None, QUERIES=together, ROWS=group_rows, DEPTH=_depth(values.shape[1]),
-            num_warps=8 if together > 64 else 4, num_stages=_stages(values.device, together + group_rows),
-        )  # fmt: skip
+        if len(queries) >= _MANY and dimension % _DEPTH == 0:
+            _full_kernel[grid](*tensors, len(queries), len(values), groups, DIMENSION=dimension, **how)
+        else:
+            _kernel[grid](*tensors, len(queries), len(values), dimension, groups, **how)
     return maxima
 
 

@@ -111,7 +111,7 @@ class Shard:
 
     def _can_fuse(self, group_rows: int) -> bool:
         """Whether the kernels for cards take these vectors in groups of this size."""
-        return self.arithmetic == torch.float16 and can_fuse is not None and can_fuse(self.values.shape[1], group_rows)
+        return self.arithmetic == torch.float16 and can_fuse is not None and can_fuse(group_rows)
 
     def gather(self, rows: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.float32] | None]:
         """Values and scales of those of the ascending corpus rows that lie in this shard."""
