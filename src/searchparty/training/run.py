@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,14 @@ from searchparty.evaluation.run import evaluate
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.run_folder import describe_machine
 from searchparty.files import read_json, write_json
+from searchparty.training.beside import EvaluationsBeside
 from searchparty.training.imitation import imitate
 from searchparty.training.inputs import describe_inputs
 from searchparty.training.listening import SilentTrainListener, TrainListener
 from searchparty.training.order import derived_seed
 from searchparty.training.playing import eval_recipe
 from searchparty.training.recipe import EvalStage, RLStage, StageSpec, TrainRecipe
-from searchparty.training.references import resolve_references
+from searchparty.training.references import dependent_stages, resolve_references
 from searchparty.training.report import write_report
 from searchparty.training.rl import open_rl
 from searchparty.training.run_directory import MetricsLog, TrainDirectory
@@ -32,6 +33,7 @@ async def train(
     *,
     resume: bool = False,
     overwrite: bool = False,
+    jobs: int = 1,
     listener: TrainListener | None = None,
 ) -> TrainDirectory:
     """Carry out a recipe in a run directory.
@@ -39,6 +41,8 @@ async def train(
     Args:
         resume: continue the run that is there; finished stages are not repeated.
         overwrite: delete the run that is there and begin again.
+        jobs: stages at once: this process has one, and up to `jobs - 1` evaluations whose models are made go on in processes of
+            their own (`training.beside`, which says what an error ends). The numbers do not depend on it.
 
     Raises:
         UserError: for anything in the recipe or the directory that does not fit.
@@ -48,7 +52,7 @@ async def train(
     run = TrainDirectory(directory)
     run.check_may_begin(resume=resume, overwrite=overwrite)
     environment = describe_environment(recipe)
-    with run.locked():
+    with run.locked() as lock:
         if resume:
             run.check_same(recipe, environment)
         else:
@@ -57,23 +61,45 @@ async def train(
         metrics.keep(lambda line: True)  # a torn last line goes
         with tracked(run.path, recipe, metrics, hears.on_message):
             made: dict[str, Path] = {}
-            for number, (name, spec) in enumerate(recipe.stages.items(), start=1):
-                place = run.stage(name)
-                if not place.result.is_file():
-                    _forget_later_stages(run, list(recipe.stages)[number:], metrics)
-                    seed = derived_seed(recipe.seed, name)
-                    resolved = resolve_references(spec, made)
-                    try:
-                        result = await _carry_out(run, name, resolved, seed, metrics, hears, resume)
-                    except UserError as error:
-                        raise UserError(*[f"stages.{name}: {line}" for line in error.lines]) from error
-                    write_json(place.result, {"format": 1, "number": number, "kind": spec.kind, **result})
-                model = read_json(place.result, _model_of_result)
-                if model is not None:
-                    made[name] = run.path / str(model)
+            async with EvaluationsBeside(run, recipe, jobs - 1, lock, hears) as beside:
+                for name in recipe.stages:
+                    if beside.claim(name) and not run.stage(name).result.is_file():
+                        await beside.check()
+                        _forget(run, dependent_stages(recipe, name), metrics)
+                        beside.offer(name, made)
+                        await carry_out_stage(run, recipe, name, made, metrics, hears)
+                    result = run.stage(name).result
+                    if result.is_file() and (model := read_json(result, _model_of_result)) is not None:
+                        made[name] = run.path / str(model)
+                await beside.finish()
         write_report(run, recipe)
         write_workflow_report(run, recipe)
     return run
+
+
+async def carry_out_stage(
+    run: TrainDirectory,
+    recipe: TrainRecipe,
+    name: str,
+    made: Mapping[str, Path],
+    metrics: MetricsLog,
+    listener: TrainListener,
+) -> None:
+    """Begin or continue one stage, and write its result.
+
+    Args:
+        made: earlier stages and the models that they made.
+
+    Raises as `train` does; each line of a UserError names the stage.
+    """
+    spec = recipe.stages[name]
+    try:
+        resolved = resolve_references(spec, made)
+        result = await _carry_out(run, name, resolved, derived_seed(recipe.seed, name), metrics, listener)
+    except UserError as error:
+        raise UserError(*[f"stages.{name}: {line}" for line in error.lines]) from error
+    number = list(recipe.stages).index(name) + 1
+    write_json(run.stage(name).result, {"format": 1, "number": number, "kind": spec.kind, **result})
 
 
 def _model_of_result(value: Any) -> object:
@@ -83,7 +109,7 @@ def _model_of_result(value: Any) -> object:
     return value.get("model")
 
 
-def _forget_later_stages(run: TrainDirectory, names: Sequence[str], metrics: MetricsLog) -> None:
+def _forget(run: TrainDirectory, names: Collection[str], metrics: MetricsLog) -> None:
     """Remove what was built on a stage that is not finished, or no longer is."""
     for name in names:
         for folder in (run.stage(name).path, run.evaluation(name)):
@@ -93,13 +119,7 @@ def _forget_later_stages(run: TrainDirectory, names: Sequence[str], metrics: Met
 
 
 async def _carry_out(
-    run: TrainDirectory,
-    name: str,
-    spec: StageSpec,
-    seed: int,
-    metrics: MetricsLog,
-    listener: TrainListener,
-    resume: bool,
+    run: TrainDirectory, name: str, spec: StageSpec, seed: int, metrics: MetricsLog, listener: TrainListener
 ) -> dict[str, Any]:
     place = run.stage(name)
     write_json(place.description, describe_stage(name, spec))
@@ -110,20 +130,19 @@ async def _carry_out(
         finally:
             await trainer.close()
     if isinstance(spec, EvalStage):
-        await _evaluate(run, name, spec, seed if spec.seed is None else spec.seed, listener, resume)
+        await _evaluate(run, name, spec, seed if spec.seed is None else spec.seed, listener)
         return {}
     return await imitate(name, spec, seed, place, metrics, listener)
 
 
-async def _evaluate(run: TrainDirectory, name: str, spec: EvalStage, seed: int, listener: TrainListener, resume: bool) -> None:
+async def _evaluate(run: TrainDirectory, name: str, spec: EvalStage, seed: int, listener: TrainListener) -> None:
     recipe = eval_recipe(spec, seed)
     listener.on_stage(name, "eval", 1, 0)
     place = run.evaluation(name)
     await evaluate(
         recipe,
         place,
-        resume=resume and RunDirectory(place).is_run,
-        overwrite=not resume,
+        resume=RunDirectory(place).is_run,
         on_episode=lambda _, done, total: listener.on_work("evaluation", done, total),
     )
 
