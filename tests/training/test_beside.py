@@ -48,25 +48,23 @@ def stages(world: Path, **changes: Any) -> dict[str, Any]:
 
 
 def outcome(folder: Path) -> dict[str, Any]:
-    """What a run's evaluations came to, by file; episodes in the order of questions."""
-    files = {
-        str(file.relative_to(folder)): file.read_text()
-        for pattern in ("report.*", "stages/*/result.json", "stages/*/stage.json", "evaluations/*/scores.jsonl")
-        for file in sorted(folder.glob(pattern))
-    }
-    for file in sorted(folder.glob("evaluations/*/summary.json")):
-        summary = json.loads(file.read_text())
-        files[str(file.relative_to(folder))] = {key: summary[key] for key in ("quality", "behaviour", "samples")}
-    for file in sorted(folder.glob("evaluations/*/episodes.jsonl")):
-        episodes = [json.loads(line) for line in file.read_text().splitlines()]
-        files[str(file.relative_to(folder))] = sorted(
+    """What a run's evaluations came to, by file, without times; episodes in the order of questions."""
+    found: dict[str, Any] = {}
+    for pattern in ("report.*", "stages/*/result.json", "stages/*/stage.json"):
+        found |= {str(file.relative_to(folder)): file.read_text() for file in sorted(folder.glob(pattern))}
+    for place in sorted((folder / "evaluations").iterdir()):
+        summary = json.loads((place / "summary.json").read_text())
+        scores = [json.loads(line) | {"seconds": None} for line in (place / "scores.jsonl").read_text().splitlines()]
+        episodes = [json.loads(line) for line in (place / "episodes.jsonl").read_text().splitlines()]
+        spans = sorted(
             (
                 episode["question_key"],
                 [(span["ids"], span["logprobs"]) for agent in episode["agents"] for span in agent["spans"]],
             )
             for episode in episodes
         )
-    return files
+        found[place.name] = (summary["quality"], summary["behaviour"], scores, spans)
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""The program of a process that carries out one stage of a run for the main process (`training.beside`).
+"""The program of a process that carries out one evaluation of a run for the main process (`training.beside`).
 
     python -m searchparty.training.evaluating < PIPE
 
@@ -38,17 +38,22 @@ def _carry_out(task: dict[str, Any]) -> int:
     from searchparty.config.load import parse_recipe
     from searchparty.errors import ServiceFailure, UserError
     from searchparty.training.listening import SilentTrainListener
-    from searchparty.training.recipe import TrainRecipe
-    from searchparty.training.run import carry_out_stage
-    from searchparty.training.run_directory import MetricsLog, TrainDirectory
+    from searchparty.training.one_stage import carry_out_stage, evaluate_stage
+    from searchparty.training.recipe import EvalStage, StageSpec, TrainRecipe
+    from searchparty.training.run_directory import TrainDirectory
 
     torch.set_num_threads(task["threads"])
-    run = TrainDirectory(Path(task["run"]))
-    made = {name: Path(model) for name, model in task["made"].items()}
+    run, name = TrainDirectory(Path(task["run"])), task["stage"]
+    made = {stage: Path(model) for stage, model in task["made"].items()}
+
+    async def work(spec: StageSpec, seed: int) -> dict[str, Any]:
+        assert isinstance(spec, EvalStage)
+        await evaluate_stage(run, name, spec, seed, SilentTrainListener())
+        return {}
+
     try:
         recipe = parse_recipe(TrainRecipe, yaml.safe_load(task["recipe"]), str(run.recipe_file))
-        work = carry_out_stage(run, recipe, task["stage"], made, MetricsLog(run.metrics_file), SilentTrainListener())
-        asyncio.run(work)
+        asyncio.run(carry_out_stage(run, recipe, name, made, work))
     except UserError as error:
         print(json.dumps(list(error.lines)))
         return 2

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from searchparty.errors import UserError
-from searchparty.evaluation.run import evaluate
-from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.run_folder import describe_machine
-from searchparty.files import read_json, write_json
+from searchparty.files import read_json
 from searchparty.training.beside import EvaluationsBeside
 from searchparty.training.imitation import imitate
 from searchparty.training.inputs import describe_inputs
 from searchparty.training.listening import SilentTrainListener, TrainListener
-from searchparty.training.order import derived_seed
-from searchparty.training.playing import eval_recipe
+from searchparty.training.one_stage import Work, carry_out_stage, evaluate_stage
 from searchparty.training.recipe import EvalStage, RLStage, StageSpec, TrainRecipe
-from searchparty.training.references import dependent_stages, resolve_references
+from searchparty.training.references import dependent_stages
 from searchparty.training.report import write_report
 from searchparty.training.rl import open_rl
 from searchparty.training.run_directory import MetricsLog, TrainDirectory
@@ -67,7 +63,7 @@ async def train(
                         await beside.check()
                         _forget(run, dependent_stages(recipe, name), metrics)
                         beside.offer(name, made)
-                        await carry_out_stage(run, recipe, name, made, metrics, hears)
+                        await carry_out_stage(run, recipe, name, made, _work(run, name, metrics, hears))
                     result = run.stage(name).result
                     if result.is_file() and (model := read_json(result, _model_of_result)) is not None:
                         made[name] = run.path / str(model)
@@ -75,31 +71,6 @@ async def train(
         write_report(run, recipe)
         write_workflow_report(run, recipe)
     return run
-
-
-async def carry_out_stage(
-    run: TrainDirectory,
-    recipe: TrainRecipe,
-    name: str,
-    made: Mapping[str, Path],
-    metrics: MetricsLog,
-    listener: TrainListener,
-) -> None:
-    """Begin or continue one stage, and write its result.
-
-    Args:
-        made: earlier stages and the models that they made.
-
-    Raises as `train` does; each line of a UserError names the stage.
-    """
-    spec = recipe.stages[name]
-    try:
-        resolved = resolve_references(spec, made)
-        result = await _carry_out(run, name, resolved, derived_seed(recipe.seed, name), metrics, listener)
-    except UserError as error:
-        raise UserError(*[f"stages.{name}: {line}" for line in error.lines]) from error
-    number = list(recipe.stages).index(name) + 1
-    write_json(run.stage(name).result, {"format": 1, "number": number, "kind": spec.kind, **result})
 
 
 def _model_of_result(value: Any) -> object:
@@ -118,46 +89,22 @@ def _forget(run: TrainDirectory, names: Collection[str], metrics: MetricsLog) ->
     metrics.keep(lambda line: line["stage"] not in names)
 
 
-async def _carry_out(
-    run: TrainDirectory, name: str, spec: StageSpec, seed: int, metrics: MetricsLog, listener: TrainListener
-) -> dict[str, Any]:
-    place = run.stage(name)
-    write_json(place.description, describe_stage(name, spec))
-    if isinstance(spec, RLStage):
-        trainer = await open_rl(name, spec, seed, place, metrics, listener)
-        try:
-            return await trainer.run()
-        finally:
-            await trainer.close()
-    if isinstance(spec, EvalStage):
-        await _evaluate(run, name, spec, seed if spec.seed is None else spec.seed, listener)
-        return {}
-    return await imitate(name, spec, seed, place, metrics, listener)
+def _work(run: TrainDirectory, name: str, metrics: MetricsLog, listener: TrainListener) -> Work:
+    """What is done in a stage of any kind."""
 
+    async def work(spec: StageSpec, seed: int) -> dict[str, Any]:
+        if isinstance(spec, RLStage):
+            trainer = await open_rl(name, spec, seed, run.stage(name), metrics, listener)
+            try:
+                return await trainer.run()
+            finally:
+                await trainer.close()
+        if isinstance(spec, EvalStage):
+            await evaluate_stage(run, name, spec, seed, listener)
+            return {}
+        return await imitate(name, spec, seed, run.stage(name), metrics, listener)
 
-async def _evaluate(run: TrainDirectory, name: str, spec: EvalStage, seed: int, listener: TrainListener) -> None:
-    recipe = eval_recipe(spec, seed)
-    listener.on_stage(name, "eval", 1, 0)
-    place = run.evaluation(name)
-    await evaluate(
-        recipe,
-        place,
-        resume=RunDirectory(place).is_run,
-        on_episode=lambda _, done, total: listener.on_work("evaluation", done, total),
-    )
-
-
-def describe_stage(name: str, spec: StageSpec) -> dict[str, Any]:
-    """What the audit must know to compute a stage's credit again."""
-    described: dict[str, Any] = {"format": 1, "name": name, "kind": spec.kind}
-    if isinstance(spec, RLStage):
-        described |= {
-            "credit": spec.credit.model_dump(mode="json"),
-            "scorer": spec.scorer,
-            "teacher_temperature": 1.0,
-            "samples": spec.samples,
-        }
-    return described
+    return work
 
 
 def describe_environment(recipe: TrainRecipe) -> dict[str, Any]:
