@@ -9,7 +9,7 @@ from typing import Any
 
 from searchparty.evaluation.run_folder import describe_machine
 from searchparty.files import read_json
-from searchparty.training.beside import EvaluationsBeside
+from searchparty.training.beside import EvaluationsBeside, shared_threads
 from searchparty.training.imitation import imitate
 from searchparty.training.inputs import describe_inputs
 from searchparty.training.listening import SilentTrainListener, TrainListener
@@ -38,7 +38,8 @@ async def train(
         resume: continue the run that is there; finished stages are not repeated.
         overwrite: delete the run that is there and begin again.
         jobs: stages at once: this process has one, and up to `jobs - 1` evaluations whose models are made go on in processes of
-            their own (`training.beside`, which says what an error ends). The numbers do not depend on it.
+            their own (`training.beside`, which says what an error ends). They share the threads, so that numbers are equal but
+            for the rounding of another number of threads.
 
     Raises:
         UserError: for anything in the recipe or the directory that does not fit.
@@ -55,7 +56,7 @@ async def train(
             run.begin(recipe, environment)
         metrics = MetricsLog(run.metrics_file)
         metrics.keep(lambda line: True)  # a torn last line goes
-        with tracked(run.path, recipe, metrics, hears.on_message):
+        with tracked(run.path, recipe, metrics, hears.on_message), shared_threads(jobs):
             made: dict[str, Path] = {}
             async with EvaluationsBeside(run, recipe, jobs - 1, lock, hears) as beside:
                 for name in recipe.stages:
