@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from training_factories import Notes, episode_ids, eval_stage, metrics, opd_stage, recipe, run, small_stage, start, wait_for
 
 from searchparty.errors import UserError
+from searchparty.training.beside import shared_threads
 from searchparty.training.recipe import TrainRecipe
 from searchparty.training.references import dependent_stages
 from searchparty.training.run_directory import TrainDirectory
@@ -196,6 +198,18 @@ def test_a_process_that_dies_is_named_with_what_to_do(world: Path, tmp_path: Pat
     made = recipe(teacher=small_stage(world, steps=1), base=eval_stage(world, team=f"{team}:Team"))
     with pytest.raises(UserError, match=r"^stages\.base: its process was ended by SIGABRT, .* --resume and fewer --jobs$"):
         run(made, folder, jobs=2)
+
+
+@pytest.mark.parametrize(("jobs", "each"), [(1, 4), (2, 2), (3, 1), (9, 1)])
+def test_the_processes_divide_the_threads_and_leave_them_as_they_were(jobs: int, each: int) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    try:
+        with shared_threads(jobs):
+            assert torch.get_num_threads() == each
+        assert torch.get_num_threads() == 4
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_the_command_asks_for_at_least_one_job(tmp_path: Path) -> None:
