@@ -37,6 +37,8 @@ from searchparty.world.storing import CORPUS_FILE
 
 WORLD = Path("runs/world")
 WORLD_SEED = 5
+JOBS = 2
+"""Stages at once: the demo is for a machine with two cores."""
 
 
 def prepare_world() -> None:
@@ -85,9 +87,9 @@ def main() -> int:
         check_recipe(recipe)
         run = TrainDirectory(options.output)
         flags = " --resume" if run.is_run else ""
-        _command(f"searchparty train {options.recipe} -o {options.output}{flags}")
+        _command(f"searchparty train {options.recipe} -o {options.output} --jobs {JOBS}{flags}")
         with TrainProgress() as progress:
-            work = train(recipe, options.output, resume=run.is_run, listener=progress)
+            work = train(recipe, options.output, resume=run.is_run, jobs=JOBS, listener=progress)
             run_until_interrupted(work)
         rows = read_report(run)
         console.print("\nHeld-out questions, which no stage has seen:")

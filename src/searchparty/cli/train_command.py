@@ -6,6 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from searchparty.cli.numbers import positive
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -13,6 +15,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "recipe", nargs="+", metavar="RECIPE.yaml | key.path=value", help="a training recipe, and overrides of its keys"
     )
     parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="run directory (default runs/NAME)")
+    parser.add_argument(
+        "--jobs", type=positive, default=1, metavar="N",
+        help="stages at once: evaluations whose models are made go on in up to N-1 processes beside the main one, with equal "
+        "numbers; each loads its own model and index, on a CUDA card too, so mind the memory (1)",
+    )  # fmt: skip
     parser.add_argument("--resume", action="store_true", help="go on from the latest whole checkpoint")
     parser.add_argument("--overwrite", action="store_true", help="begin again in an existing run directory")
 
@@ -37,7 +44,14 @@ def run(options: argparse.Namespace) -> int:
     directory = options.output or Path("runs") / recipe.name
     try:
         with TrainProgress() as progress:
-            work = train_seeds(recipe, directory, resume=options.resume, overwrite=options.overwrite, listener=progress)
+            work = train_seeds(
+                recipe,
+                directory,
+                resume=options.resume,
+                overwrite=options.overwrite,
+                jobs=options.jobs,
+                listener=progress,
+            )
             done = run_until_interrupted(work)
     except TrainingStopped as stop:
         print(f"searchparty: {stop}", file=sys.stderr)

@@ -59,6 +59,10 @@ class TrainProgress:
             self._progress.update(self._stage, completed=line["step"])
         self._say(describe_line(line, self._steps))
 
+    def on_beside(self, name: str, seconds: float | None) -> None:
+        """See `TrainListener`."""
+        self._say(f"stage {name} (eval) beside it" + (": begins" if seconds is None else f": done in {seconds:.0f} s"))
+
     def on_message(self, text: str) -> None:
         """See `TrainListener`."""
         self._say(f"! {text}")

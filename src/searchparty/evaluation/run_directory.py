@@ -101,7 +101,7 @@ class RunDirectory:
                 f"{self.path}: holds other files ({foreign[0]}) but no run, so it is not overwritten; give another directory"
             )
 
-    def locked(self) -> AbstractContextManager[None]:
+    def locked(self) -> AbstractContextManager[int]:
         """Keep other processes out while this one begins or continues the run. Raises UserError if one is at work there."""
         return locked(self.path)
 

@@ -26,8 +26,11 @@ PACKAGES = ("numpy", "PyStemmer", "torch", "transformers", "tokenizers", "safete
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keep other processes out of a run directory, which is made if need be. Raises UserError if one is at work there."""
+def locked(path: Path) -> Iterator[int]:
+    """Keep other processes out of a run directory, which is made if need be. Raises UserError if one is at work there.
+
+    Yields the lock's descriptor: while a process that inherited it lives, the directory stays locked.
+    """
     try:
         path.mkdir(parents=True, exist_ok=True)
         stream = (path / ".lock").open("a")
@@ -38,7 +41,7 @@ def locked(path: Path) -> Iterator[None]:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise UserError(f"{path}: another process is writing this run; wait for it or stop it") from None
-        yield
+        yield stream.fileno()
 
 
 def check_flags(path: Path, *, is_run: bool, resume: bool, overwrite: bool) -> None:

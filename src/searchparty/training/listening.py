@@ -18,6 +18,9 @@ class TrainListener(Protocol):
     def on_step(self, line: Mapping[str, Any]) -> None:
         """A step or a development evaluation is finished; the line is that of `metrics.jsonl`."""
 
+    def on_beside(self, name: str, seconds: float | None) -> None:
+        """An evaluation begins in a process of its own (`seconds` is None), or was finished there after so long."""
+
     def on_message(self, text: str) -> None:
         """Something that a person should read."""
 
@@ -32,6 +35,9 @@ class SilentTrainListener:
         """Ignore it."""
 
     def on_step(self, line: Mapping[str, Any]) -> None:
+        """Ignore it."""
+
+    def on_beside(self, name: str, seconds: float | None) -> None:
         """Ignore it."""
 
     def on_message(self, text: str) -> None:

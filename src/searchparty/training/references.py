@@ -10,7 +10,7 @@ from pathlib import Path
 
 from searchparty.config.recipe import ModelSpec
 from searchparty.errors import UserError
-from searchparty.training.recipe import PlayedStage, RLStage, StageSpec
+from searchparty.training.recipe import PlayedStage, RLStage, StageSpec, TrainRecipe
 
 CRITIC = "critic.model"
 STAGE = "stage:"
@@ -27,6 +27,21 @@ def model_references(spec: PlayedStage) -> dict[str, ModelSpec]:
 def role_models(spec: PlayedStage) -> dict[str, ModelSpec]:
     """Key to model, for the roles that name a model of their own."""
     return {f"roles.{role}.model": own.model for role, own in spec.roles.items() if own.model is not None}
+
+
+def named_stages(spec: PlayedStage) -> set[str]:
+    """The stages whose models a stage names. What an evaluation is compared with is not among them."""
+    models = [*model_references(spec).values(), *role_models(spec).values()]
+    return {model.spec.removeprefix(STAGE) for model in models if model.spec.startswith(STAGE)}
+
+
+def dependent_stages(recipe: TrainRecipe, name: str) -> set[str]:
+    """The stages that name what a stage makes, or what one of these makes, and so on."""
+    found: set[str] = set()
+    for other, spec in recipe.stages.items():  # a stage names earlier ones only
+        if named_stages(spec) & {name, *found}:
+            found.add(other)
+    return found
 
 
 def resolve_references(spec: StageSpec, made: Mapping[str, Path]) -> StageSpec:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from searchparty.errors import UserError
-from searchparty.evaluation.run import evaluate
-from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.run_folder import describe_machine
-from searchparty.files import read_json, write_json
+from searchparty.files import read_json
+from searchparty.training.beside import EvaluationsBeside, shared_threads
 from searchparty.training.imitation import imitate
 from searchparty.training.inputs import describe_inputs
 from searchparty.training.listening import SilentTrainListener, TrainListener
-from searchparty.training.order import derived_seed
-from searchparty.training.playing import eval_recipe
+from searchparty.training.one_stage import Work, carry_out_stage, evaluate_stage
 from searchparty.training.recipe import EvalStage, RLStage, StageSpec, TrainRecipe
-from searchparty.training.references import resolve_references
+from searchparty.training.references import dependent_stages
 from searchparty.training.report import write_report
 from searchparty.training.rl import open_rl
 from searchparty.training.run_directory import MetricsLog, TrainDirectory
@@ -32,6 +29,7 @@ async def train(
     *,
     resume: bool = False,
     overwrite: bool = False,
+    jobs: int = 1,
     listener: TrainListener | None = None,
 ) -> TrainDirectory:
     """Carry out a recipe in a run directory.
@@ -39,6 +37,9 @@ async def train(
     Args:
         resume: continue the run that is there; finished stages are not repeated.
         overwrite: delete the run that is there and begin again.
+        jobs: stages at once: this process has one, and up to `jobs - 1` evaluations whose models are made go on in processes of
+            their own (`training.beside`, which says what an error ends). They share the threads, so that numbers are equal but
+            for the rounding of another number of threads.
 
     Raises:
         UserError: for anything in the recipe or the directory that does not fit.
@@ -48,29 +49,26 @@ async def train(
     run = TrainDirectory(directory)
     run.check_may_begin(resume=resume, overwrite=overwrite)
     environment = describe_environment(recipe)
-    with run.locked():
+    with run.locked() as lock:
         if resume:
             run.check_same(recipe, environment)
         else:
             run.begin(recipe, environment)
         metrics = MetricsLog(run.metrics_file)
         metrics.keep(lambda line: True)  # a torn last line goes
-        with tracked(run.path, recipe, metrics, hears.on_message):
+        with tracked(run.path, recipe, metrics, hears.on_message), shared_threads(jobs):
             made: dict[str, Path] = {}
-            for number, (name, spec) in enumerate(recipe.stages.items(), start=1):
-                place = run.stage(name)
-                if not place.result.is_file():
-                    _forget_later_stages(run, list(recipe.stages)[number:], metrics)
-                    seed = derived_seed(recipe.seed, name)
-                    resolved = resolve_references(spec, made)
-                    try:
-                        result = await _carry_out(run, name, resolved, seed, metrics, hears, resume)
-                    except UserError as error:
-                        raise UserError(*[f"stages.{name}: {line}" for line in error.lines]) from error
-                    write_json(place.result, {"format": 1, "number": number, "kind": spec.kind, **result})
-                model = read_json(place.result, _model_of_result)
-                if model is not None:
-                    made[name] = run.path / str(model)
+            async with EvaluationsBeside(run, recipe, jobs - 1, lock, hears) as beside:
+                for name in recipe.stages:
+                    if beside.claim(name) and not run.stage(name).result.is_file():
+                        await beside.check()
+                        _forget(run, dependent_stages(recipe, name), metrics)
+                        beside.offer(name, made)
+                        await carry_out_stage(run, recipe, name, made, _work(run, name, metrics, hears))
+                    result = run.stage(name).result
+                    if result.is_file() and (model := read_json(result, _model_of_result)) is not None:
+                        made[name] = run.path / str(model)
+                await beside.finish()
         write_report(run, recipe)
         write_workflow_report(run, recipe)
     return run
@@ -83,7 +81,7 @@ def _model_of_result(value: Any) -> object:
     return value.get("model")
 
 
-def _forget_later_stages(run: TrainDirectory, names: Sequence[str], metrics: MetricsLog) -> None:
+def _forget(run: TrainDirectory, names: Collection[str], metrics: MetricsLog) -> None:
     """Remove what was built on a stage that is not finished, or no longer is."""
     for name in names:
         for folder in (run.stage(name).path, run.evaluation(name)):
@@ -92,53 +90,22 @@ def _forget_later_stages(run: TrainDirectory, names: Sequence[str], metrics: Met
     metrics.keep(lambda line: line["stage"] not in names)
 
 
-async def _carry_out(
-    run: TrainDirectory,
-    name: str,
-    spec: StageSpec,
-    seed: int,
-    metrics: MetricsLog,
-    listener: TrainListener,
-    resume: bool,
-) -> dict[str, Any]:
-    place = run.stage(name)
-    write_json(place.description, describe_stage(name, spec))
-    if isinstance(spec, RLStage):
-        trainer = await open_rl(name, spec, seed, place, metrics, listener)
-        try:
-            return await trainer.run()
-        finally:
-            await trainer.close()
-    if isinstance(spec, EvalStage):
-        await _evaluate(run, name, spec, seed if spec.seed is None else spec.seed, listener, resume)
-        return {}
-    return await imitate(name, spec, seed, place, metrics, listener)
+def _work(run: TrainDirectory, name: str, metrics: MetricsLog, listener: TrainListener) -> Work:
+    """What is done in a stage of any kind."""
 
+    async def work(spec: StageSpec, seed: int) -> dict[str, Any]:
+        if isinstance(spec, RLStage):
+            trainer = await open_rl(name, spec, seed, run.stage(name), metrics, listener)
+            try:
+                return await trainer.run()
+            finally:
+                await trainer.close()
+        if isinstance(spec, EvalStage):
+            await evaluate_stage(run, name, spec, seed, listener)
+            return {}
+        return await imitate(name, spec, seed, run.stage(name), metrics, listener)
 
-async def _evaluate(run: TrainDirectory, name: str, spec: EvalStage, seed: int, listener: TrainListener, resume: bool) -> None:
-    recipe = eval_recipe(spec, seed)
-    listener.on_stage(name, "eval", 1, 0)
-    place = run.evaluation(name)
-    await evaluate(
-        recipe,
-        place,
-        resume=resume and RunDirectory(place).is_run,
-        overwrite=not resume,
-        on_episode=lambda _, done, total: listener.on_work("evaluation", done, total),
-    )
-
-
-def describe_stage(name: str, spec: StageSpec) -> dict[str, Any]:
-    """What the audit must know to compute a stage's credit again."""
-    described: dict[str, Any] = {"format": 1, "name": name, "kind": spec.kind}
-    if isinstance(spec, RLStage):
-        described |= {
-            "credit": spec.credit.model_dump(mode="json"),
-            "scorer": spec.scorer,
-            "teacher_temperature": 1.0,
-            "samples": spec.samples,
-        }
-    return described
+    return work
 
 
 def describe_environment(recipe: TrainRecipe) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class TrainDirectory:
             found = foreign[0] if foreign else "recipe.resolved.yaml of an evaluation"
             raise UserError(f"{self.path}: holds other files ({found}) but no training run; give another directory")
 
-    def locked(self) -> AbstractContextManager[None]:
+    def locked(self) -> AbstractContextManager[int]:
         """Keep other processes out. Raises UserError if one is at work there."""
         return locked(self.path)
 

@@ -25,14 +25,16 @@ async def train_seeds(
     *,
     resume: bool = False,
     overwrite: bool = False,
+    jobs: int = 1,
     listener: TrainListener | None = None,
 ) -> list[TrainDirectory]:
     """Carry out a recipe once for each of its `seeds`, in `seed-N` below the directory; without seeds, once in the directory.
 
-    With `resume`, finished seeds are passed over and the others begun or continued. Raises as `train` does.
+    With `resume`, finished seeds are passed over and the others begun or continued. `jobs` is as for `train`, and it
+    raises as that does.
     """
     if not recipe.seeds:
-        return [await train(recipe, directory, resume=resume, overwrite=overwrite, listener=listener)]
+        return [await train(recipe, directory, resume=resume, overwrite=overwrite, jobs=jobs, listener=listener)]
     places = run_places(recipe, directory)
     begun = [TrainDirectory(place).is_run for place, _ in places]
     if any(begun) and not (resume or overwrite):
@@ -41,7 +43,7 @@ async def train_seeds(
         raise UserError(f"{directory}: nothing to resume here; leave out --resume to begin a run")
     runs = []
     for (place, own), is_run in zip(places, begun, strict=True):
-        runs.append(await train(own, place, resume=resume and is_run, overwrite=overwrite, listener=listener))
+        runs.append(await train(own, place, resume=resume and is_run, overwrite=overwrite, jobs=jobs, listener=listener))
     reports = [read_report(run) for run in runs]
     if reports[0]:
         write_json(directory / "report.json", over_seeds(reports))
