@@ -21,7 +21,7 @@ from searchparty.cli.main import main
 from searchparty.errors import UserError
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.questions import write_questions
-from searchparty.reporting.document import Document, Number, Section, Table
+from searchparty.reporting.document import Document, Number, Section, Table, text_of
 from searchparty.reporting.html import as_html
 from searchparty.reporting.model_card import make_model_card
 from searchparty.reporting.plain_formats import as_csv, as_latex, as_markdown
@@ -239,6 +239,35 @@ def test_a_summary_of_another_version_is_refused_in_a_line(tmp_path: Path) -> No
     run.summary_file.write_text(json.dumps({"quality": {}}))
     with pytest.raises(UserError, match=r"summary\.json: not in the expected form"):
         gather([run.path])
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("quality", "f1", None),
+        ("quality", "pass_at_k", {"value": "x"}),
+        ("behaviour", "stop_reasons", []),
+        ("behaviour", "steps", "x"),
+    ],
+)
+def test_a_number_of_another_form_is_named_with_the_way_out(tmp_path: Path, part: str, name: str, value: Any) -> None:
+    run = RunDirectory(write_evaluation(tmp_path / "run", right=1))
+    summary = json.loads(run.summary_file.read_text())
+    over = {"quality": "macro", "behaviour": "all"}[part]
+    summary[part][over][name] = value
+    run.summary_file.write_text(json.dumps(summary))
+    with pytest.raises(UserError, match=rf"{part}\.{over}\.{name}.*searchparty score"):
+        gather([run.path])
+
+
+def test_a_summary_of_before_there_were_intervals_of_behaviour_is_shown_without_them(tmp_path: Path) -> None:
+    run = RunDirectory(write_evaluation(tmp_path / "run", right=1))
+    summary = json.loads(run.summary_file.read_text())
+    for one in summary["behaviour"].values():
+        del one["intervals"]
+    run.summary_file.write_text(json.dumps(summary))
+    cost = next(table for table in make_report(gather([run.path]), plots=False).tables if table.name == "cost")
+    assert "1.00" in [text_of(cell) for cell in cost.rows[0]]
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(evaluations: list[Path], tmp_path: Path) -> None:

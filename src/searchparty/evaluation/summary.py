@@ -88,8 +88,8 @@ def check_dataset_names(names: Iterable[str], source: Path) -> None:
     """Raises UserError for a dataset with a name of `OVER_DATASETS`: the one's numbers would replace the other's."""
     if taken := sorted(set(names) & set(OVER_DATASETS)):
         raise UserError(
-            f"{source}: a dataset is named {taken[0]!r}, as numbers over all datasets are; give it another name, in the file or "
-            "with: searchparty questions convert IN -o OUT.jsonl --dataset NAME"
+            f"{source}: a dataset is named {taken[0]!r}, as numbers over all datasets are; rename it in the file or with: "
+            "searchparty questions convert IN -o OUT.jsonl --dataset NAME"
         )
 
 

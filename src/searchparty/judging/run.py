@@ -162,7 +162,9 @@ def _judgement(
 def _checked(row: dict[str, Any], questions: Mapping[str, Question], where: str) -> dict[str, Any]:
     try:
         known = row["question_key"] in questions
-        float(row["exact_match"]), row["answer"], row["dataset"]
+        float(row["exact_match"]), row["dataset"]
+        if not isinstance(row["answer"], str | None):
+            raise TypeError("the answer is no text")
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{where}: no score ({error!r}); make the file anew with searchparty score") from None
     if not known:

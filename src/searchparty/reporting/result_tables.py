@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from searchparty.errors import UserError
-from searchparty.evaluation.comparison import compare, read_run
+from searchparty.evaluation.compared_runs import read_run
+from searchparty.evaluation.comparison import compare
 from searchparty.evaluation.intervals import MACRO
 from searchparty.evaluation.scoring import NOT_PLAYED
 from searchparty.judging.run import read_judgement
