@@ -224,6 +224,49 @@ def test_the_protocol_and_what_departed_from_it_are_named(evaluations: list[Path
     assert "first departs from its protocol: samples: the protocol has 4, the run 1" in document.sections[-1].sentences
 
 
+def follow(run: Path, **document: Any) -> None:
+    """As if the run had followed a protocol that says this."""
+    file = RunDirectory(run).environment_file
+    protocol = {"name": "p", "version": 1, "document": document, "departures": []}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "protocol": protocol}))
+
+
+def test_systems_of_other_protocols_are_not_compared_and_the_difference_is_printed(evaluations: list[Path]) -> None:
+    for samples, run in enumerate(evaluations, start=1):
+        follow(run, metric="exact_match", samples=samples)
+    document = make_report(gather(evaluations), plots=False)
+    assert "differences" not in [table.name for table in document.tables]
+    text = as_markdown(document)
+    assert "did not follow the same protocol" in text and "protocol samples differs" in text
+
+
+def test_what_a_protocol_compares_first_is_what_a_report_compares(evaluations: list[Path]) -> None:
+    for run in evaluations:
+        follow(run, metric="f1")
+    text = as_markdown(make_report(gather(evaluations), plots=False))
+    assert "F1 less that of first" in text and "F1 by dataset" in text
+
+
+def test_differences_by_dataset_have_intervals(evaluations: list[Path]) -> None:
+    tables = {table.name: table for table in make_report(gather(evaluations), plots=False).tables}
+    assert list(tables["differences-by-dataset"].columns) == ["system", "nq", "world", "macro", "micro"]
+    rows = list(csv.DictReader(io.StringIO(as_csv(tables["differences-by-dataset"]))))
+    assert [float(rows[0][name]) for name in ("nq", "world")] == [0.5, 0.5]
+    assert float(rows[0]["nq low"]) <= 0.5 <= float(rows[0]["nq high"])
+
+
+def test_cost_in_usd_stands_beside_quality_where_a_run_has_prices(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("dated: 2026-01-01\nsource: a test\nmodels: {script: {input: 1.0, output: 3.0}}\n")
+    runs = [write_evaluation(tmp_path / "priced", right=1, prices=prices), write_evaluation(tmp_path / "free", right=1)]
+    document = make_report(gather(runs), plots=False)
+    rows = list(csv.DictReader(io.StringIO(as_csv(next(table for table in document.tables if table.name == "cost")))))
+    tokens = float(rows[0]["tokens in"]) + 3 * float(rows[0]["tokens out"])
+    assert float(rows[0]["USD"]) == pytest.approx(tokens / 1e6) and rows[1]["USD"] == ""
+    pytest.importorskip("matplotlib")
+    assert "quality-by-usd" in [drawing.name for drawing in make_report(gather(runs)).drawings]
+
+
 def test_an_unfinished_run_and_what_is_no_run_are_refused_all_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -66,8 +66,11 @@ def usual_metric(path: Path) -> str:
     return metric if metric in METRICS else METRICS[0]
 
 
-def read_run(path: Path, metric: str) -> Run:
+def read_run(path: Path, metric: str, *, costs: bool = True) -> Run:
     """What is compared of a finished evaluation.
+
+    Args:
+        costs: whether to find out what it cost in USD, for which a run with prices is read a second time.
 
     Raises:
         UserError: it is none, is unfinished, or its files have another form.
@@ -91,7 +94,7 @@ def read_run(path: Path, metric: str) -> Run:
         "max_tokens": str(recipe.sampling.max_tokens),
         "samples": str(recipe.samples),
     }
-    usd = _usd(path) if recipe.prices is not None and recipe.prices.is_file() else None
+    usd = usd_per_episode(path) if costs else None
     intervals = {name: (low, high) for name, (low, high) in behaviour["intervals"].items()}
     return Run(
         name=str(path),
@@ -119,8 +122,14 @@ def _texts(rows: Sequence[tuple[int, dict[str, object]]]) -> dict[str, str]:
     return texts
 
 
-def _usd(path: Path) -> Estimate | None:
-    """Mean cost of an episode at the prices of the run's own recipe; None if some episode's is not known."""
+def usd_per_episode(path: Path) -> Estimate | None:
+    """Mean cost of an episode at the prices of the run's own recipe, each question with equal weight.
+
+    None without prices, if their file is gone, or where a model does not say how many tokens it used.
+    """
+    prices = RunDirectory(path).read_recipe().prices
+    if prices is None or not prices.is_file():
+        return None
     pairs = read_costs(path, None)[0]
     if any(costed.usd is None for costed, _ in pairs):
         return None

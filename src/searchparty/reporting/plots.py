@@ -39,15 +39,15 @@ def can_draw() -> bool:
     return True
 
 
-def draw_cost_quality(name: str, title: str, cost_label: str, points: Sequence[CostPoint]) -> Drawing:
-    """Exact match with its interval over what it cost, one mark for each system. Raises UserError without matplotlib."""
+def draw_cost_quality(name: str, title: str, cost_label: str, metric: str, points: Sequence[CostPoint]) -> Drawing:
+    """A score with its interval over what it cost, one mark for each system. Raises UserError without matplotlib."""
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
         for point in points:
             ends = [[100 * max(0.0, point.quality - point.low)], [100 * max(0.0, point.high - point.quality)]]
             axes.errorbar([point.cost], [100 * point.quality], yerr=ends, fmt="o", capsize=3, label=_short(point.title))
-        axes.set(xlabel=cost_label, ylabel="exact match in %, macro [95 %]")
+        axes.set(xlabel=cost_label, ylabel=f"{metric} in %, macro [95 %]")
         _finish(axes)
 
     return Drawing(name, title, _svg(name, draw, height=4.2))

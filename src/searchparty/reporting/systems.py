@@ -13,6 +13,8 @@ from typing import Any
 
 from searchparty.diagnosis.reading import EvaluationDiagnosis, StageDiagnosis, diagnose_evaluation, diagnose_stages
 from searchparty.errors import UserError
+from searchparty.evaluation.compared_runs import usd_per_episode
+from searchparty.evaluation.estimates import Estimate
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.run_folder import flat, read_document
 from searchparty.evaluation.summary_file import read_summary
@@ -37,6 +39,8 @@ class System:
     departures: list[str]
     """What it did otherwise than its protocol says."""
     diagnosis: EvaluationDiagnosis
+    usd: Estimate | None
+    """Mean cost of an episode; None where no price is known."""
     not_token_exact: bool
     """Whether a model exchanged text only."""
 
@@ -124,6 +128,7 @@ def read_system(path: Path, title: str) -> System:
         setting=setting,
         departures=[str(line) for line in protocol.get("departures") or ()],
         diagnosis=diagnose_evaluation(path),
+        usd=usd_per_episode(path),
         not_token_exact=summary["behaviour"]["all"]["unique_input_tokens"] is None,
     )
 
