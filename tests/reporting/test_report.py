@@ -145,6 +145,12 @@ def test_a_text_at_the_beginning_of_a_line_is_no_item_heading_or_rule(text: str,
     assert any(line.startswith(f"| {text} |".replace("#", r"\#")) for line in lines)
 
 
+@pytest.mark.parametrize("text", ["=1+1", " =1+1", "\n=1+1", "\u00a0@SUM(A1)", "＝1+1", "\t=1", "\r=1", "-1", "+1"])
+def test_a_text_that_a_spreadsheet_would_run_begins_with_an_apostrophe(text: str) -> None:
+    cell = list(csv.reader(io.StringIO(as_csv(plain(text).tables[0]))))[1][0]
+    assert cell.startswith(("'", "\\x0d"))
+
+
 def test_numbers_are_shown_with_their_interval_and_given_as_data_as_they_are() -> None:
     assert Number(0.4125, 1, 100, 0.37, 0.451).text == "41.2 [37.0, 45.1]"
     assert Number(0.05, 1, 100, -0.01, 0.11, signed=True).text == "+5.0 [-1.0, +11.0]"
