@@ -47,6 +47,7 @@ def test_a_run_beside_itself_differs_by_nothing(runs: Path, capsys: pytest.Captu
     row = compared(capsys, str(runs / "a"), str(runs / "a"))["runs"][1]
     assert row["differences"]["macro"] == {"value": 0.0, "low": 0.0, "high": 0.0}
     assert (row["wins"], row["ties"], row["losses"], row["p"]) == (0, 6, 0, 1.0)
+    assert row["detectable"] is None
 
 
 def test_wins_losses_and_the_exact_test_are_by_question(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

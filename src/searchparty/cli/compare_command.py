@@ -109,7 +109,7 @@ def _tests(rows: list[Comparison]) -> Table:
         corrected = "primary" if row.primary else _p(row.adjusted_p)
         table.add_row(
             printable(row.name), str(row.wins), str(row.ties), str(row.losses), _p(row.p), row.test, corrected,
-            f"{100 * row.detectable:.1f}",
+            "–" if row.detectable is None else f"{100 * row.detectable:.1f}",
         )  # fmt: skip
     table.caption = "detectable: the difference, in points, that these questions would have shown four times in five"
     return table

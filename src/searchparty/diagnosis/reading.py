@@ -9,7 +9,7 @@ from typing import Any
 
 from searchparty.diagnosis.change_points import FALSE_ALARMS, fewest_values
 from searchparty.diagnosis.facts import EpisodeFacts, facts_of
-from searchparty.diagnosis.series import BehaviourChange, Series, changes_of, series_of
+from searchparty.diagnosis.series import BehaviourChange, Series, changes_of, not_finite, series_of
 from searchparty.diagnosis.summary import Diagnosis, diagnose
 from searchparty.episodes.store import read_episodes
 from searchparty.episodes.types import Episode
@@ -167,7 +167,7 @@ def _stage(name: str, spec: RLStage, place: StageDirectory, lines: list[dict[str
         changes=changes_of(series, false_alarms=false_alarms),
         fewest_steps=fewest_values(false_alarms / max(1, len(series))),
         alarms=[f"step {line['step']}: {alarm}" for line in lines for alarm in line.get("alarms", [])],
-        notes=notes,
+        notes=[*notes, *not_finite(lines)],
     )
 
 

@@ -1,12 +1,14 @@
 """The courses of a training stage: what was measured at each step, and when it changed.
 
-Reads lines of `metrics.jsonl`. What a line does not say at a step leaves a gap there and nowhere else.
+Reads lines of `metrics.jsonl`. What a line does not say at a step, or says without a finite number, leaves a gap there and nowhere
+else; the second is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from searchparty.diagnosis.change_points import FALSE_ALARMS, find_changes
@@ -73,10 +75,25 @@ def series_of(lines: Iterable[Mapping[str, Any]]) -> list[Series]:
     for line in lines:
         kind, step = str(line["kind"]), int(line["step"])
         for name, unit, value in _numbers(line):
+            if not isfinite(value):
+                continue
             series = found.setdefault((kind, name), Series(kind, name, unit, [], []))
             series.steps.append(step)
             series.values.append(value)
     return list(found.values())
+
+
+def not_finite(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What was no finite number, NaN above all, and at which steps: a line for each name."""
+    steps: dict[str, list[int]] = {}
+    for line in lines:
+        for name, _, value in _numbers(line):
+            if not isfinite(value):
+                steps.setdefault(name, []).append(int(line["step"]))
+    return [
+        f"{name}: no finite number at {len(found)} steps, the first of them step {min(found)}; changes are sought in the others"
+        for name, found in steps.items()
+    ]
 
 
 def changes_of(series: Sequence[Series], *, false_alarms: float = FALSE_ALARMS) -> list[BehaviourChange]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import numpy as np
 
@@ -38,8 +39,9 @@ class Comparison:
     """By Holm over all comparisons, but the primary one, which is p itself."""
     primary: bool
     """Whether this is the comparison that was to be shown."""
-    detectable: float
-    """The macro difference that these questions would have shown with a power of 80 %."""
+    detectable: float | None
+    """The macro difference that these questions would have shown with a power of 80 %; None where that cannot be told, since
+    no question tells the two apart or a dataset has one question."""
     failed: int
     searches: float
     input_tokens: float | None
@@ -76,6 +78,7 @@ def _against(first: Run, run: Run, flips: int) -> Comparison:
     paired = paired_differences(run.scores, first.scores)
     everything = np.concatenate(list(paired.values()))
     p, test = _test(first, run, paired)
+    detectable = smallest_detectable(paired)
     return Comparison(
         name=run.name,
         means=estimate_rates(columns(run.scores)),
@@ -87,7 +90,7 @@ def _against(first: Run, run: Run, flips: int) -> Comparison:
         test=test,
         adjusted_p=p,
         primary=run is not first,
-        detectable=smallest_detectable(paired),
+        detectable=detectable if 0 < detectable < inf else None,
         failed=run.failed,
         searches=run.searches,
         input_tokens=run.input_tokens,
