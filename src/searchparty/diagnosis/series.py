@@ -1,6 +1,6 @@
 """The courses of a training stage: what was measured at each step, and when it changed.
 
-Reads lines of `metrics.jsonl`. What a line does not say at a step, or says without a finite number, leaves a gap there and nowhere
+Reads lines of `metrics.jsonl`. What a line does not say at a step, or says by no finite number, leaves a gap there and nowhere
 else; the second is told.
 """
 
@@ -124,7 +124,7 @@ def _numbers(line: Mapping[str, Any]) -> Iterable[tuple[str, str, float]]:
         if name not in {known for known, _ in BEHAVIOUR.values()}:
             yield str(name), WATCHED, float(share)
     for role, numbers in line.get("roles", {}).items():
-        update = numbers.get("update") or {}
+        update = (numbers or {}).get("update") or {}
         for key, (name, unit) in LEARNING.items():
             if isinstance(update.get(key), int | float):
                 yield f"{name} of {role}", unit, float(update[key])
