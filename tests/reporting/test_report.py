@@ -25,6 +25,7 @@ from searchparty.reporting.document import Document, Number, Section, Table, tex
 from searchparty.reporting.html import as_html
 from searchparty.reporting.model_card import make_model_card
 from searchparty.reporting.plain_formats import as_csv, as_latex, as_markdown
+from searchparty.reporting.plots import CostPoint, draw_cost_quality
 from searchparty.reporting.result_tables import Results
 from searchparty.reporting.systems import gather
 from searchparty.reporting.writing import make_report
@@ -199,6 +200,14 @@ def test_runs_of_several_seeds_stay_apart(training: Path, tmp_path: Path) -> Non
     found = gather([tmp_path / "seeds"])
     assert len(found.systems) == len(found.trainings) == 2
     assert len({system.title for system in found.systems}) == 2
+
+
+def test_a_title_in_any_script_is_drawn_without_a_warning_and_stays_text(recwarn: pytest.WarningsRecorder) -> None:
+    pytest.importorskip("matplotlib")
+    title = "日本語 $\\alpha$ & <b>"
+    drawing = draw_cost_quality("q", "q", "searches", "F1", [CostPoint(title, 1.0, 0.5, 0.4, 0.6)])
+    assert "日本語 $\\alpha$ &amp; &lt;b&gt;" in drawing.svg
+    assert not [one for one in recwarn if "Glyph" in str(one.message)]
 
 
 def test_systems_of_other_questions_stand_side_by_side_and_are_not_compared(tmp_path: Path) -> None:

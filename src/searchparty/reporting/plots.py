@@ -6,6 +6,7 @@ Drawn by matplotlib, which is optional. Texts stay texts: they are neither read 
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,10 +95,14 @@ def _svg(name: str, draw: Callable[[Any], None], height: float) -> str:
         from matplotlib.figure import Figure
     except ImportError:
         raise missing_package("matplotlib", "plot", "drawing plots") from None
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "text.parse_math": False, "text.usetex": False}):
+    with (
+        warnings.catch_warnings(),
+        rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "text.parse_math": False, "text.usetex": False}),
+    ):
         figure = Figure(figsize=(10, height), layout="constrained")
         draw(figure)
         stream = io.StringIO()
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # texts stay texts: whoever shows them has the font
         figure.savefig(stream, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
     text = stream.getvalue()
     return text[text.index("<svg") :].strip()
