@@ -133,10 +133,12 @@ def _judged(systems: Sequence[System]) -> list[Table]:
     rows: list[list[Cell]] = []
     for system, said in found:
         right = Number(None) if said.failed_canaries else Number(said.right, 1, 100, said.low, said.high)
+        ends = said.intervals
         rows.append([
-            system.title, said.model, f"{said.prompt} ({said.prompt_digest})", right, Number(said.exact_match, 1, 100),
-            Number(said.agreement.share, 1, 100), Number(said.agreement.kappa, 2), Number(said.failed_canaries, 0),
-            Number(len(said.unusable), 0),
+            system.title, said.model, f"{said.prompt} ({said.prompt_digest})", right,
+            Number(said.exact_match, 1, 100, *ends.get("exact_match", ())),
+            Number(said.agreement.share, 1, 100, *ends.get("agreement", ())), Number(said.agreement.kappa, 2),
+            Number(said.failed_canaries, 0), Number(len(said.unusable), 0),
         ])  # fmt: skip
     notes = [
         "Secondary: exact match is the score. Canaries: wrong answers that the judge did not call wrong; with any, its "

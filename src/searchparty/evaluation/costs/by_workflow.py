@@ -36,7 +36,7 @@ class WorkflowRow:
     usd: float | None
     """None without prices, or where a model does not say how many tokens it used."""
     intervals: dict[str, tuple[float, float]]
-    """95 %, of every number above that is known, by drawing questions again; they say nothing about other trainings."""
+    """95 %, of every mean above that is known and of the share of a single workflow, by drawing questions again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ def _row(name: str, group: Sequence[Pair], everything: Sequence[Pair]) -> Workfl
         for key, values in amounts.items()
         if len(numbers := [one for one in values if one is not None]) == len(group)
     }
-    chosen = [float(name in (ALL, cost.workflow)) for cost, _ in everything]
+    chosen = [float(cost.workflow == name) for cost, _ in everything]
     intervals = {
-        "share": rate_interval(*_by_question(everything, chosen)),
+        **({} if name == ALL else {"share": rate_interval(*_by_question(everything, chosen))}),
         **{key: rate_interval(*_by_question(group, values)) for key, values in rates.items()},
         **{key: ratio_interval(*_by_question(group, values)) for key, values in known.items()},
     }
@@ -141,5 +141,5 @@ def _number(row: WorkflowRow, name: str, scale: int, digits: int) -> str:
     value: float | None = getattr(row, name)
     if value is None:
         return "–"
-    low, high = (f"{scale * end:.{digits}f}" for end in row.intervals[name])
-    return f"{scale * value:.{digits}f}\n[{low}, {high}]"
+    ends = ", ".join(f"{scale * end:.{digits}f}" for end in row.intervals.get(name, ()))
+    return f"{scale * value:.{digits}f}" + (f"\n[{ends}]" if ends else "")
