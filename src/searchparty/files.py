@@ -105,7 +105,8 @@ def read_json(path: Path, check: Callable[[Any], T]) -> T:
         with open_bytes(path) as stream:
             return check(json.load(stream))
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not in the expected form ({type(error).__name__}: {error})") from None
+        told = f"{type(error).__name__}: {error}"
+        raise UserError(f"{path}: not in the expected form ({told}); was it edited, or written by another version?") from None
 
 
 def sha256_of(path: Path) -> str:

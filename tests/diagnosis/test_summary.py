@@ -215,6 +215,28 @@ def test_the_command_names_the_episodes_that_show_it(evaluation: RunDirectory, c
     assert f"searchparty show {evaluation.path}" in said
 
 
+def test_episodes_that_an_unfinished_run_lacks_are_told(evaluation: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["diagnose", str(evaluation.path)]) == 0
+    assert "Not finished" not in capsys.readouterr().out
+    lines = evaluation.episodes_file.read_text().splitlines(keepends=True)
+    evaluation.episodes_file.write_text("".join(lines[:2]))
+    assert main(["diagnose", str(evaluation.path)]) == 0
+    assert "Not finished: 1 episode asked for and not played" in capsys.readouterr().out
+
+
+def test_right_is_what_the_run_was_last_scored_by(evaluation: RunDirectory) -> None:
+    recipe = evaluation.read_recipe()
+    before = [replace(question, golden_answers=("Lyon-Paris",)) for question in evaluation.read_questions()]
+    evaluation.begin(recipe, before, {"questions": {}})
+    with EpisodeWriter(evaluation.episodes_file) as writer:
+        for question in before:
+            writer.write(play_lines(Chained(), good_lines(answerer=["<answer>Lyon Paris</answer>"]), question=question))
+    for scorer, right in (("squad", 0.0), ("triviaqa", 1.0)):
+        score_run(evaluation, recipe, SCORERS[scorer])
+        found = diagnose_run(evaluation.path)
+        assert isinstance(found, EvaluationDiagnosis) and found.whole.right == right
+
+
 def test_a_run_without_episodes_is_refused_in_a_line(evaluation: RunDirectory) -> None:
     evaluation.episodes_file.unlink()
     with pytest.raises(UserError, match="no episode was recorded yet"):

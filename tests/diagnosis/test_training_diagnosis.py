@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +14,12 @@ from diagnosis_factories import play_steps, write_training
 from searchparty.cli.main import main
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.reading import StageDiagnosis, TrainingDiagnosis, diagnose_run
-from searchparty.diagnosis.series import changes_of, series_of
+from searchparty.diagnosis.series import changes_of, not_finite, series_of
 from searchparty.diagnosis.wording import change_in_words, course_in_words
 from searchparty.errors import UserError
 from searchparty.evaluation.intervals import wilson_interval
 from searchparty.retrieval.bm25 import BM25Index
-from searchparty.training.run_directory import TrainDirectory
+from searchparty.training.run_directory import MetricsLog, TrainDirectory
 from searchparty.world.types import World
 
 
@@ -117,6 +118,24 @@ def test_lines_without_a_number_leave_a_gap_and_no_more() -> None:
     assert entropy.name == "entropy of leader" and entropy.steps == list(range(1, 80, 2))
     (change,) = changes_of([searches, entropy])
     assert (change.name, change.after_step, change.by_step) == ("searches per episode", 39, 40)
+
+
+def test_what_is_no_finite_number_is_a_gap_that_is_told() -> None:
+    lines = [
+        {"kind": "step", "step": step, "datasets": {"all": {"searches": math.nan if step in (7, 9) else 2.0}}}
+        for step in range(60)
+    ]
+    (searches,) = series_of(lines)
+    assert len(searches.values) == 58 and not changes_of([searches])
+    (told,) = not_finite(lines)
+    assert told.startswith("searches per episode: no finite number at 2 steps, the first of them step 7")
+
+
+@pytest.mark.parametrize("damage", ['"datasets": []', '"roles": 3', '"watched": null', '"step": "x"'])
+def test_a_line_of_metrics_of_another_form_is_refused_with_its_number(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "metrics.jsonl").write_text(f'{{"stage": "s", "kind": "step", "step": 1, {damage}}}\n')
+    with pytest.raises(UserError, match=r"metrics\.jsonl:1: no line of metrics"):
+        list(MetricsLog(tmp_path / "metrics.jsonl").lines())
 
 
 def test_a_stationary_run_gives_an_alarm_no_more_often_than_stated_all_its_series_together() -> None:

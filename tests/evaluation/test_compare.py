@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,7 @@ def test_a_run_beside_itself_differs_by_nothing(runs: Path, capsys: pytest.Captu
     row = compared(capsys, str(runs / "a"), str(runs / "a"))["runs"][1]
     assert row["differences"]["macro"] == {"value": 0.0, "low": 0.0, "high": 0.0}
     assert (row["wins"], row["ties"], row["losses"], row["p"]) == (0, 6, 0, 1.0)
+    assert row["detectable"] is None
 
 
 def test_wins_losses_and_the_exact_test_are_by_question(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,6 +124,96 @@ def test_what_is_compared_first_is_what_the_protocol_of_the_first_run_says(
         assert compared(capsys, str(runs / "a"), str(runs / "b"), "--force")["metric"] == "f1"
     finally:
         file.write_text(before)
+
+
+def asked(folder: Path, name: str, **changes: object) -> Path:
+    """A run over the same ids, with some fields of every question changed."""
+    file = folder / f"{name}.jsonl"
+    file.write_text("".join(json.dumps({**row, "dataset": "some", **changes}) + "\n" for row in QUESTIONS))
+    words = ["eval", "--team", "direct", "--model", "scripted:default", "--questions", str(file)]
+    assert main([*words, "-o", str(folder / name)]) == 0
+    return folder / name
+
+
+def test_other_texts_under_the_same_ids_are_other_questions(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = asked(tmp_path, "other-texts", question="who is it?")
+    assert main(["compare", str(runs / "a"), str(other), "--force"]) == 2
+    error = capsys.readouterr().err
+    assert "other-texts: asked something else than" in error and "under 6 keys: some/0, some/1, some/2 and 3 more" in error
+
+
+def test_other_golden_answers_of_the_same_questions_are_another_setting(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = asked(tmp_path, "other-golds", golden_answers=["Lyon"])
+    assert main(["compare", str(runs / "a"), str(other)]) == 2
+    assert "golden answers differ" in capsys.readouterr().err
+    assert "for 6 questions" in compared(capsys, str(runs / "a"), str(other), "--force")["differs"][0]
+    same = asked(tmp_path, "same", split="dev")
+    assert compared(capsys, str(runs / "a"), str(same))["differs"] == []
+
+
+def test_a_question_under_another_dataset_is_missing_in_both(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(runs / "a", tmp_path / "moved")
+    file = tmp_path / "moved" / "scores.jsonl"
+    file.write_text(file.read_text().replace('"dataset":"some"', '"dataset":"none"', 1))
+    assert main(["compare", str(runs / "a"), str(tmp_path / "moved")]) == 2
+    error = capsys.readouterr().err
+    assert "a: lacks 1 questions" in error and "moved: lacks 1 questions" in error
+
+
+def damaged(run: Path, file: str, before: str, after: str) -> None:
+    text = (run / file).read_text()
+    assert before in text
+    (run / file).write_text(text.replace(before, after))
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "fault"),
+    [
+        ("scores.jsonl", '"exact_match":0.0', '"exact_match":NaN', "nan is no score.*make the file anew: searchparty score"),
+        ("summary.json", '"service_failures"', '"failures_of_services"', "make it anew: searchparty score"),
+        ("environment.json", '"protocol": null', '"protocol": "p"', "written by another version"),
+        ("environment.json", '"questions": {', '"questions": 3, "old": {', "written by another version"),
+    ],
+)
+def test_files_of_another_version_are_refused_in_a_line_that_says_what_to_do(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, before: str, after: str, fault: str
+) -> None:
+    shutil.copytree(runs / "a", tmp_path / "old")
+    damaged(tmp_path / "old", file, before, after)
+    assert main(["compare", str(tmp_path / "old"), str(runs / "b")]) == 2
+    assert re.search(fault, capsys.readouterr().err)
+
+
+def test_a_protocol_of_which_pieces_are_missing_differs_from_none_and_is_compared_by_force(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(runs / "a", tmp_path / "old")
+    damaged(tmp_path / "old", "environment.json", '"protocol": null', '"protocol": {"name": "p"}')
+    assert main(["compare", str(tmp_path / "old"), str(runs / "b")]) == 2
+    assert "protocol differs" in capsys.readouterr().err
+    assert compared(capsys, str(tmp_path / "old"), str(runs / "b"), "--force")["metric"] == "exact_match"
+    assert main(["score", str(tmp_path / "old")]) == 0
+
+
+def test_flips_are_lines_of_a_readable_length_whatever_was_answered(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(runs / "b", tmp_path / "long")
+    file = tmp_path / "long" / "scores.jsonl"
+    rows = [{**json.loads(line), "answer": "Paris\n" * 5_000} for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    capsys.readouterr()
+    assert main(["compare", str(runs / "a"), str(tmp_path / "long"), "--flips", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "Paris Paris" in shown and len(shown) < 5_000
+    with pytest.raises(SystemExit):
+        main(["compare", str(runs / "a"), str(runs / "b"), "--flips", "-2"])
 
 
 def test_an_unfinished_run_is_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,21 @@ def test_episodes_are_summed_up_by_the_workflow_of_their_own_question() -> None:
         ("AG", 2), ("QDP", 1), ("broken: missing_prerequisite", 1), ("all", 4),
     ]  # fmt: skip
     assert rows[-1].exact_match == 0.75 and rows[0].usd is None
+
+
+def test_every_number_of_a_workflow_has_the_interval_of_drawing_questions_again() -> None:
+    plans = [("AG",), ("QDP", "AG"), ("AG",), ("DS, AG",)] * 3
+    episodes = [replace(planned(*plan), question_key=f"nq/{number}") for number, plan in enumerate(plans)]
+    squad = scorer_named("squad")
+    rows = by_workflow([(costed(one, None), score_episode(one, ["Paris"], squad)) for one in episodes])
+    first, whole = rows[0], rows[-1]
+    assert first.share == 0.5 and first.intervals["share"][0] < 0.5 < first.intervals["share"][1] <= 1
+    assert whole.intervals["exact_match"][0] <= whole.exact_match <= whole.intervals["exact_match"][1]
+    assert first.intervals["exact_match"] == pytest.approx((0.6097, 1.0), abs=1e-4), "Wilson's of 6 questions, all right"
+    assert first.intervals["searches"] == (first.searches, first.searches)
+    assert "usd" not in first.intervals and "share" not in whole.intervals
+    one_question = by_workflow([(costed(planned("AG"), None), score_episode(planned("AG"), ["Paris"], squad))] * 40)
+    assert one_question[0].intervals["exact_match"][0] < 0.25, "40 attempts at one question are one question"
 
 
 def test_the_tree_names_each_question_its_workflow_and_its_answer() -> None:

@@ -219,6 +219,25 @@ def test_a_question_without_golden_answer_cannot_be_evaluated(place: Path) -> No
         run(recipe_for(place), place / "run")
 
 
+@pytest.mark.parametrize("name", ["macro", "micro", "all", "macro of sets from 200 questions"])
+def test_a_dataset_named_as_a_mean_over_datasets_is_refused_since_one_would_replace_the_other(place: Path, name: str) -> None:
+    write_questions(place / "questions.jsonl", [QUESTIONS[0], Question("2", "Who?", ("Me",), name)])
+    with pytest.raises(UserError, match=f"a dataset is named '{name}'.*--dataset NAME"):
+        run(recipe_for(place), place / "run")
+    assert not (place / "run").exists()
+
+
+def test_the_name_of_a_dataset_reaches_the_terminal_without_control_characters(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = place / "questions.jsonl"
+    write_questions(file, [Question("1", "Who?", ("Me",), "\x1b[31mred[bold]")])
+    words = ["--team", "direct", "--model", "scripted:default", "--questions", str(file), "-o", str(place / "run")]
+    assert main(["eval", *words]) == 0
+    shown = capsys.readouterr().out
+    assert "\\x1b[31mred[bold]" in shown and "\x1b" not in shown
+
+
 def test_a_team_without_retrieval_needs_no_index(place: Path) -> None:
     assert run(recipe_for(place, team="direct", index=None), place / "run").behaviour["all"].searches == 0
 

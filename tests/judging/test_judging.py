@@ -59,6 +59,15 @@ def test_a_sensible_judge_finds_what_exact_match_misses_and_both_are_counted(eva
     assert (found.prompt, found.unusable) == (VERSION, [])
 
 
+def test_agreement_and_the_score_beside_it_have_intervals(evaluation: Path) -> None:
+    found = judged(evaluation, sensible)
+    low, high = found.intervals["agreement"]
+    assert 0 <= low <= found.agreement.share <= high <= 1 and low < high
+    low, high = found.intervals["exact_match"]
+    assert low <= found.exact_match <= high
+    assert read_judgement(evaluation) == found
+
+
 def test_the_score_and_its_files_stay_as_they_were(evaluation: Path) -> None:
     run = RunDirectory(evaluation)
     before = run.scores_file.read_bytes(), run.summary_file.read_bytes()

@@ -21,10 +21,11 @@ from searchparty.cli.main import main
 from searchparty.errors import UserError
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.questions import write_questions
-from searchparty.reporting.document import Document, Number, Section, Table
+from searchparty.reporting.document import Document, Number, Section, Table, text_of
 from searchparty.reporting.html import as_html
 from searchparty.reporting.model_card import make_model_card
 from searchparty.reporting.plain_formats import as_csv, as_latex, as_markdown
+from searchparty.reporting.plots import CostPoint, draw_cost_quality
 from searchparty.reporting.result_tables import Results
 from searchparty.reporting.systems import gather
 from searchparty.reporting.writing import make_report
@@ -145,6 +146,12 @@ def test_a_text_at_the_beginning_of_a_line_is_no_item_heading_or_rule(text: str,
     assert any(line.startswith(f"| {text} |".replace("#", r"\#")) for line in lines)
 
 
+@pytest.mark.parametrize("text", ["=1+1", " =1+1", "\n=1+1", "\u00a0@SUM(A1)", "＝1+1", "\t=1", "\r=1", "-1", "+1"])
+def test_a_text_that_a_spreadsheet_would_run_begins_with_an_apostrophe(text: str) -> None:
+    cell = list(csv.reader(io.StringIO(as_csv(plain(text).tables[0]))))[1][0]
+    assert cell.startswith(("'", "\\x0d"))
+
+
 def test_numbers_are_shown_with_their_interval_and_given_as_data_as_they_are() -> None:
     assert Number(0.4125, 1, 100, 0.37, 0.451).text == "41.2 [37.0, 45.1]"
     assert Number(0.05, 1, 100, -0.01, 0.11, signed=True).text == "+5.0 [-1.0, +11.0]"
@@ -195,6 +202,14 @@ def test_runs_of_several_seeds_stay_apart(training: Path, tmp_path: Path) -> Non
     assert len({system.title for system in found.systems}) == 2
 
 
+def test_a_title_in_any_script_is_drawn_without_a_warning_and_stays_text(recwarn: pytest.WarningsRecorder) -> None:
+    pytest.importorskip("matplotlib")
+    title = "日本語 $\\alpha$ & <b>"
+    drawing = draw_cost_quality("q", "q", "searches", "F1", [CostPoint(title, 1.0, 0.5, 0.4, 0.6)])
+    assert "日本語 $\\alpha$ &amp; &lt;b&gt;" in drawing.svg
+    assert not [one for one in recwarn if "Glyph" in str(one.message)]
+
+
 def test_systems_of_other_questions_stand_side_by_side_and_are_not_compared(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     first = write_evaluation(tmp_path / "a" / "one", right=1)
@@ -224,6 +239,49 @@ def test_the_protocol_and_what_departed_from_it_are_named(evaluations: list[Path
     assert "first departs from its protocol: samples: the protocol has 4, the run 1" in document.sections[-1].sentences
 
 
+def follow(run: Path, **document: Any) -> None:
+    """As if the run had followed a protocol that says this."""
+    file = RunDirectory(run).environment_file
+    protocol = {"name": "p", "version": 1, "document": document, "departures": []}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "protocol": protocol}))
+
+
+def test_systems_of_other_protocols_are_not_compared_and_the_difference_is_printed(evaluations: list[Path]) -> None:
+    for samples, run in enumerate(evaluations, start=1):
+        follow(run, metric="exact_match", samples=samples)
+    document = make_report(gather(evaluations), plots=False)
+    assert "differences" not in [table.name for table in document.tables]
+    text = as_markdown(document)
+    assert "did not follow the same protocol" in text and "protocol samples differs" in text
+
+
+def test_what_a_protocol_compares_first_is_what_a_report_compares(evaluations: list[Path]) -> None:
+    for run in evaluations:
+        follow(run, metric="f1")
+    text = as_markdown(make_report(gather(evaluations), plots=False))
+    assert "F1 less that of first" in text and "F1 by dataset" in text
+
+
+def test_differences_by_dataset_have_intervals(evaluations: list[Path]) -> None:
+    tables = {table.name: table for table in make_report(gather(evaluations), plots=False).tables}
+    assert list(tables["differences-by-dataset"].columns) == ["system", "nq", "world", "macro", "micro"]
+    rows = list(csv.DictReader(io.StringIO(as_csv(tables["differences-by-dataset"]))))
+    assert [float(rows[0][name]) for name in ("nq", "world")] == [0.5, 0.5]
+    assert float(rows[0]["nq low"]) <= 0.5 <= float(rows[0]["nq high"])
+
+
+def test_cost_in_usd_stands_beside_quality_where_a_run_has_prices(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("dated: 2026-01-01\nsource: a test\nmodels: {script: {input: 1.0, output: 3.0}}\n")
+    runs = [write_evaluation(tmp_path / "priced", right=1, prices=prices), write_evaluation(tmp_path / "free", right=1)]
+    document = make_report(gather(runs), plots=False)
+    rows = list(csv.DictReader(io.StringIO(as_csv(next(table for table in document.tables if table.name == "cost")))))
+    tokens = float(rows[0]["tokens in"]) + 3 * float(rows[0]["tokens out"])
+    assert float(rows[0]["USD"]) == pytest.approx(tokens / 1e6) and rows[1]["USD"] == ""
+    pytest.importorskip("matplotlib")
+    assert "quality-by-usd" in [drawing.name for drawing in make_report(gather(runs)).drawings]
+
+
 def test_an_unfinished_run_and_what_is_no_run_are_refused_all_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -239,6 +297,35 @@ def test_a_summary_of_another_version_is_refused_in_a_line(tmp_path: Path) -> No
     run.summary_file.write_text(json.dumps({"quality": {}}))
     with pytest.raises(UserError, match=r"summary\.json: not in the expected form"):
         gather([run.path])
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("quality", "f1", None),
+        ("quality", "pass_at_k", {"value": "x"}),
+        ("behaviour", "stop_reasons", []),
+        ("behaviour", "steps", "x"),
+    ],
+)
+def test_a_number_of_another_form_is_named_with_the_way_out(tmp_path: Path, part: str, name: str, value: Any) -> None:
+    run = RunDirectory(write_evaluation(tmp_path / "run", right=1))
+    summary = json.loads(run.summary_file.read_text())
+    over = {"quality": "macro", "behaviour": "all"}[part]
+    summary[part][over][name] = value
+    run.summary_file.write_text(json.dumps(summary))
+    with pytest.raises(UserError, match=rf"{part}\.{over}\.{name}.*searchparty score"):
+        gather([run.path])
+
+
+def test_a_summary_of_before_there_were_intervals_of_behaviour_is_shown_without_them(tmp_path: Path) -> None:
+    run = RunDirectory(write_evaluation(tmp_path / "run", right=1))
+    summary = json.loads(run.summary_file.read_text())
+    for one in summary["behaviour"].values():
+        del one["intervals"]
+    run.summary_file.write_text(json.dumps(summary))
+    cost = next(table for table in make_report(gather([run.path]), plots=False).tables if table.name == "cost")
+    assert "1.00" in [text_of(cell) for cell in cost.rows[0]]
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(evaluations: list[Path], tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from searchparty.cli.numbers import whole
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -24,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="what was to be shown; others are corrected by Holm (default: the second)",
     )
-    parser.add_argument("--flips", type=int, default=0, metavar="N", help="list N questions on which each differs")
+    parser.add_argument("--flips", type=whole, default=0, metavar="N", help="list N questions on which each differs")
     parser.add_argument("--force", action="store_true", help="compare runs of different settings all the same")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
@@ -37,9 +39,16 @@ def run(options: argparse.Namespace) -> int:
     from rich.text import Text
 
     from searchparty.cli.console import make_console
-    from searchparty.episodes.printable import printable
+    from searchparty.episodes.printable import brief, printable
     from searchparty.errors import UserError
-    from searchparty.evaluation.comparison import METRICS, compare, differences_of_setting, read_run, usual_metric
+    from searchparty.evaluation.compared_runs import (
+        METRICS,
+        check_same_questions,
+        differences_of_setting,
+        read_run,
+        usual_metric,
+    )
+    from searchparty.evaluation.comparison import compare
     from searchparty.evaluation.wide_tables import print_tables
 
     if options.metric is not None and options.metric not in METRICS:
@@ -51,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError(f"--primary {primary}: is not among the runs that are compared with the first; name one of them")
     metric = options.metric or usual_metric(options.runs[0])
     runs = [read_run(path, metric) for path in options.runs]
+    check_same_questions(runs)
     unequal = differences_of_setting(runs)
     if unequal and not options.force:
         raise UserError(*unequal, "so the runs measure different things; add --force to compare them all the same")
@@ -60,11 +70,11 @@ def run(options: argparse.Namespace) -> int:
         return 0
     console = make_console()
     for line in unequal:
-        console.print(Text(f"! {line}", style="yellow"))
+        console.print(Text(f"! {printable(line)}", style="yellow"))
     print_tables(console, _quality(rows, metric), _tests(rows), _costs(rows))
     for row in rows[1:]:
         for key, before, after in row.flips:
-            console.print(Text(f"{row.name}: {printable(key)}: {printable(before)} → {printable(after)}"))
+            console.print(Text(f"{printable(row.name)}: {brief(key)}: {brief(before)} → {brief(after)}"))
     return 0
 
 
@@ -89,6 +99,7 @@ def _quality(rows: list[Comparison], metric: str) -> Table:
 def _tests(rows: list[Comparison]) -> Table:
     from rich.table import Table
 
+    from searchparty.episodes.printable import printable
     from searchparty.evaluation.wide_tables import LOOK
 
     table = Table(title="against the first run, by question", **LOOK)
@@ -97,8 +108,8 @@ def _tests(rows: list[Comparison]) -> Table:
     for row in rows[1:]:
         corrected = "primary" if row.primary else _p(row.adjusted_p)
         table.add_row(
-            row.name, str(row.wins), str(row.ties), str(row.losses), _p(row.p), row.test, corrected,
-            f"{100 * row.detectable:.1f}",
+            printable(row.name), str(row.wins), str(row.ties), str(row.losses), _p(row.p), row.test, corrected,
+            "–" if row.detectable is None else f"{100 * row.detectable:.1f}",
         )  # fmt: skip
     table.caption = "detectable: the difference, in points, that these questions would have shown four times in five"
     return table
@@ -107,6 +118,7 @@ def _tests(rows: list[Comparison]) -> Table:
 def _costs(rows: list[Comparison]) -> Table:
     from rich.table import Table
 
+    from searchparty.episodes.printable import printable
     from searchparty.evaluation.wide_tables import LOOK
 
     table = Table(title="cost per episode, [95 % interval]", **LOOK)
@@ -114,7 +126,7 @@ def _costs(rows: list[Comparison]) -> Table:
         table.add_column(name, justify="left" if name == "run" else "right")
     for row in rows:
         means = (("searches", 2), ("input_tokens", 0), ("output_tokens", 0), ("usd", 6))
-        table.add_row(row.name, *(_mean(row, name, digits) for name, digits in means), str(row.failed))
+        table.add_row(printable(row.name), *(_mean(row, name, digits) for name, digits in means), str(row.failed))
     return table
 
 

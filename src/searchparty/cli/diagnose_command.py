@@ -55,8 +55,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_evaluation(title: str, evaluation: EvaluationDiagnosis, console: Console) -> None:
+    from searchparty.diagnosis.wording import not_played_in_words
     from searchparty.evaluation.wide_tables import print_tables
 
+    console.print(*not_played_in_words(evaluation), sep="\n", end="\n" if evaluation.not_played else "")
     if not evaluation.judged:
         console.print("No question has a golden answer, so what is said below of right, wrong and lost means nothing.")
     _print(title, evaluation.whole, console)

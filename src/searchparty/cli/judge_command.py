@@ -66,9 +66,15 @@ def _lines(found: Judgement) -> list[str]:
     return [
         f"judge {found.model}, prompt {found.prompt} ({found.prompt_digest})",
         f"right for the judge    {100 * found.right:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}], secondary",
-        f"exact match, the score {100 * found.exact_match:.1f} %",
-        f"they agree on          {100 * both.share:.1f} % of {both.episodes} episodes, kappa {kappa}; right for both "
-        f"{both.both_right}, for the judge alone {both.only_judge}, by exact match alone {both.only_exact_match}",
+        f"exact match, the score {100 * found.exact_match:.1f} %{_ends(found, 'exact_match')}",
+        f"they agree on          {100 * both.share:.1f} %{_ends(found, 'agreement')} of {both.episodes} episodes, "
+        f"kappa {kappa}; right for both {both.both_right}, for the judge alone {both.only_judge}, by exact match alone "
+        f"{both.only_exact_match}",
         f"canaries not called wrong: {canaries or 'none asked'}; all must be 0",
         *(f"for the judge alone    {line}" for line in found.only_judge),
     ]
+
+
+def _ends(found: Judgement, name: str) -> str:
+    ends = ", ".join(f"{100 * end:.1f}" for end in found.intervals.get(name, ()))
+    return f" [{ends}]" if ends else ""

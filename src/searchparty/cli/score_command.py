@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print_changes(changed: list[Change], moved: list[Moved], *, scored_before: bool) -> None:
-    from searchparty.episodes.printable import printable
+    from searchparty.episodes.printable import brief
 
     if not scored_before:
         print("scored for the first time")
@@ -61,7 +61,7 @@ def _print_changes(changed: list[Change], moved: list[Moved], *, scored_before: 
             before = "not there before" if one.before is None else f"was {100 * one.before:.1f}"
             print(f"changed: {one.field} is {100 * one.after:.1f}, {before}; another score in {one.episodes} episodes")
         for episode in moved[:SHOWN]:
-            place, before, after = map(printable, (episode.question_key, episode.before, episode.after))
+            place, before, after = map(brief, (episode.question_key, episode.before, episode.after))
             print(f"  {place} #{episode.sample}: {before} → {after}")
         if len(moved) > SHOWN:
             print(f"  ... {len(moved) - SHOWN} more; --json prints all")

@@ -34,8 +34,8 @@ def seen_passages(episode: Episode) -> list[SeenPassage]:
         for passage in _shown_passages(shown, [one for one in episode.retrievals if one.agent == transcript.agent]):
             if passage.id not in found or (passage.text and not found[passage.id].text):
                 found[passage.id] = passage
-    order = [hit.id for retrieval in episode.retrievals for hit in retrieval.hits]
-    return [found[id] for id in dict.fromkeys(order)]
+    order = {hit.id: hit.title for retrieval in episode.retrievals for hit in retrieval.hits}
+    return [found.get(id) or SeenPassage(id, title, "") for id, title in order.items()]
 
 
 def golden_passages(question: Question, seen: Iterable[SeenPassage]) -> list[SeenPassage | None]:

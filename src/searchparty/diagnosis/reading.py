@@ -9,13 +9,14 @@ from typing import Any
 
 from searchparty.diagnosis.change_points import FALSE_ALARMS, fewest_values
 from searchparty.diagnosis.facts import EpisodeFacts, facts_of
-from searchparty.diagnosis.series import BehaviourChange, Series, changes_of, series_of
+from searchparty.diagnosis.series import BehaviourChange, Series, changes_of, not_finite, series_of
 from searchparty.diagnosis.summary import Diagnosis, diagnose
 from searchparty.episodes.store import read_episodes
 from searchparty.episodes.types import Episode
 from searchparty.errors import UserError
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.scorers import Scorer, scorer_named
+from searchparty.evaluation.summary_file import read_summary
 from searchparty.questions import load_questions
 from searchparty.questions.types import Question
 from searchparty.training.recipe import RLStage
@@ -37,6 +38,8 @@ class EvaluationDiagnosis:
     datasets: dict[str, Diagnosis]
     judged: bool = True
     """Whether any question has a golden answer. In the record of a served team none has; right and wrong then mean nothing."""
+    not_played: int = 0
+    """Episodes that an unfinished run lacks: a diagnosis is of those that there are, while the score counts these as wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ def diagnose_evaluation(path: Path) -> EvaluationDiagnosis:
     """Diagnose an evaluation, finished or not. Raises UserError if nothing was recorded."""
     directory = RunDirectory(path)
     recipe = directory.read_recipe()
-    scorer = scorer_named(recipe.scorer)
+    scorer = scorer_named(_scored_by(directory) or recipe.scorer)
     questions = {question.key: question for question in directory.read_questions()}
 
     def read(episode: Episode) -> EpisodeFacts:
@@ -111,7 +114,13 @@ def diagnose_evaluation(path: Path) -> EvaluationDiagnosis:
     names = sorted(by_dataset) if len(by_dataset) > 1 else []
     datasets = {name: diagnose(by_dataset[name]) for name in names}
     judged = any(question.golden_answers for question in questions.values())
-    return EvaluationDiagnosis(str(path), diagnose(facts), datasets, judged)
+    not_played = max(0, len(questions) * recipe.samples - len(facts))
+    return EvaluationDiagnosis(str(path), diagnose(facts), datasets, judged, not_played)
+
+
+def _scored_by(directory: RunDirectory) -> str | None:
+    """The scorer of a run's numbers, which may have been scored again by another one; None before it was scored."""
+    return read_summary(directory)["scorer"] if directory.summary_file.is_file() else None
 
 
 def diagnose_training(path: Path, *, false_alarms: float = FALSE_ALARMS) -> TrainingDiagnosis:
@@ -167,7 +176,7 @@ def _stage(name: str, spec: RLStage, place: StageDirectory, lines: list[dict[str
         changes=changes_of(series, false_alarms=false_alarms),
         fewest_steps=fewest_values(false_alarms / max(1, len(series))),
         alarms=[f"step {line['step']}: {alarm}" for line in lines for alarm in line.get("alarms", [])],
-        notes=notes,
+        notes=[*notes, *not_finite(lines)],
     )
 
 

@@ -1,12 +1,14 @@
 """The courses of a training stage: what was measured at each step, and when it changed.
 
-Reads lines of `metrics.jsonl`. What a line does not say at a step leaves a gap there and nowhere else.
+Reads lines of `metrics.jsonl`. What a line does not say at a step, or says by no finite number, leaves a gap there and nowhere
+else; the second is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from searchparty.diagnosis.change_points import FALSE_ALARMS, find_changes
@@ -73,10 +75,25 @@ def series_of(lines: Iterable[Mapping[str, Any]]) -> list[Series]:
     for line in lines:
         kind, step = str(line["kind"]), int(line["step"])
         for name, unit, value in _numbers(line):
+            if not isfinite(value):
+                continue
             series = found.setdefault((kind, name), Series(kind, name, unit, [], []))
             series.steps.append(step)
             series.values.append(value)
     return list(found.values())
+
+
+def not_finite(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What was no finite number, NaN above all, and at which steps: a line for each name."""
+    steps: dict[str, list[int]] = {}
+    for line in lines:
+        for name, _, value in _numbers(line):
+            if not isfinite(value):
+                steps.setdefault(name, []).append(int(line["step"]))
+    return [
+        f"{name}: no finite number at {len(found)} steps, the first of them step {min(found)}; changes are sought in the others"
+        for name, found in steps.items()
+    ]
 
 
 def changes_of(series: Sequence[Series], *, false_alarms: float = FALSE_ALARMS) -> list[BehaviourChange]:
@@ -107,7 +124,7 @@ def _numbers(line: Mapping[str, Any]) -> Iterable[tuple[str, str, float]]:
         if name not in {known for known, _ in BEHAVIOUR.values()}:
             yield str(name), WATCHED, float(share)
     for role, numbers in line.get("roles", {}).items():
-        update = numbers.get("update") or {}
+        update = (numbers or {}).get("update") or {}
         for key, (name, unit) in LEARNING.items():
             if isinstance(update.get(key), int | float):
                 yield f"{name} of {role}", unit, float(update[key])

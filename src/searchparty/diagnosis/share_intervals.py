@@ -12,7 +12,8 @@ import numpy as np
 
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.facts import EpisodeFacts
-from searchparty.evaluation.intervals import MACRO, MICRO, FloatArray, Interval, bootstrap_means, wilson_interval
+from searchparty.evaluation.intervals import FloatArray, Interval, wilson_interval
+from searchparty.evaluation.ratio_intervals import ratio_interval
 
 OfEpisode = Callable[[EpisodeFacts], float | None]
 """A count of one episode; None counts as 0."""
@@ -41,7 +42,7 @@ def interval_of_share(
         return None
     if len(np.unique(shares)) == 1:
         return wilson_interval(min(float(shares.sum()), len(shares)), len(shares))
-    drawn = _drawn(hits_Q, trials_Q, datasets, resamples)
+    drawn = ratio_interval(hits_Q, trials_Q, datasets, resamples=resamples)
     return Interval(max(0.0, drawn.low), min(1.0, drawn.high))
 
 
@@ -52,7 +53,7 @@ def interval_of_mean(
     have the same one. None without any trial.
     """
     amounts_Q, trials_Q, datasets = _by_question(facts, amount, trials)
-    return _drawn(amounts_Q, trials_Q, datasets, resamples) if trials_Q.any() else None
+    return ratio_interval(amounts_Q, trials_Q, datasets, resamples=resamples) if trials_Q.any() else None
 
 
 def _by_question(facts: Sequence[EpisodeFacts], hits: OfEpisode, trials: OfEpisode) -> tuple[FloatArray, FloatArray, list[str]]:
@@ -65,12 +66,3 @@ def _by_question(facts: Sequence[EpisodeFacts], hits: OfEpisode, trials: OfEpiso
         datasets[one.question_key] = one.dataset
     hits_Q, trials_Q = np.array(list(sums.values()), dtype=np.float64).T
     return hits_Q, trials_Q, list(datasets.values())
-
-
-def _drawn(hits_Q: FloatArray, trials_Q: FloatArray, datasets: Sequence[str], resamples: int) -> Interval:
-    """A share is a ratio of means over questions, whose spread is that of linearised values."""
-    share = hits_Q.sum() / trials_Q.sum()
-    values_Q = share + (hits_Q - share * trials_Q) / trials_Q.mean()
-    names = np.array(datasets)
-    by_dataset = {str(name): values_Q[names == name] for name in np.unique(names)}
-    return bootstrap_means(by_dataset, resamples=resamples).pools[MICRO if len(by_dataset) > 1 else MACRO]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from searchparty.diagnosis.evidence import Interface
-from searchparty.diagnosis.reading import StageDiagnosis
+from searchparty.diagnosis.reading import EvaluationDiagnosis, StageDiagnosis
 from searchparty.diagnosis.series import BehaviourChange
 from searchparty.diagnosis.summary import Diagnosis, Loss
 
@@ -42,6 +42,13 @@ def in_words(diagnosis: Diagnosis) -> list[str]:
         *_groups(diagnosis),
     ]
     return lines
+
+
+def not_played_in_words(evaluation: EvaluationDiagnosis) -> list[str]:
+    """That episodes are missing, of an evaluation that is not finished."""
+    if not evaluation.not_played:
+        return []
+    return [f"Not finished: {_counted(evaluation.not_played)} asked for and not played; what follows is of those played."]
 
 
 def course_in_words(stage: StageDiagnosis) -> list[str]:

@@ -12,6 +12,12 @@ def printable(text: str) -> str:
     return "".join(character if _is_safe(character) else f"\\x{ord(character):02x}" for character in text)
 
 
+def brief(text: str, length: int = 160) -> str:
+    """As `printable`, in one line of at most `length` characters and a mark where there was more."""
+    line = " ".join(printable(text).split())
+    return line if len(line) <= length else f"{line[:length]} …"
+
+
 def _is_safe(character: str) -> bool:
     if character in "\n\t":
         return True

@@ -12,7 +12,6 @@ from searchparty.config.recipe import EvalRecipe
 from searchparty.costs.prices import load_prices
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.scorers import Scorer
-from searchparty.files import read_json
 
 
 def provenance(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer) -> dict[str, Any]:
@@ -20,14 +19,14 @@ def provenance(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer) -> dict[st
 
     Anything that was not recorded is None.
     """
-    environment: dict[str, Any] = read_json(run.environment_file, dict)
+    environment = run.read_environment()
     protocol = environment.get("protocol")
-    if protocol is not None and protocol["document"]["scorer"] != scorer.name:
-        other = f"scorer: the protocol has {protocol['document']['scorer']}, these are scores by {scorer.name}"
+    if protocol is not None and (own := protocol["document"].get("scorer")) != scorer.name:
+        other = f"scorer: the protocol has {own}, these are scores by {scorer.name}"
         protocol = {**protocol, "departures": [*protocol["departures"], other]}
     return {
         "protocol": protocol and {key: protocol[key] for key in ("name", "version", "sha256", "departures")},
-        "questions_sha256": environment.get("questions", {}).get("asked_sha256"),
+        "questions_sha256": environment["questions"].get("asked_sha256"),
         "retriever": environment.get("retriever"),
         "models": environment.get("models"),
         "prompts": environment.get("prompts"),

@@ -7,6 +7,7 @@ take its columns, dataset → values in the order of question keys. Knows rows o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def question_scores(rows: Iterable[tuple[int, Mapping[str, Any]]], field: str, s
     for number, row in rows:
         try:
             dataset, key, value = str(row["dataset"]), str(row["question_key"]), float(row[field])
+            if not isfinite(value):
+                raise ValueError(f"{value} is no score")
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(
                 f"{source}:{number}: no {field} ({error!r}); make the file anew: searchparty score {source.parent}"

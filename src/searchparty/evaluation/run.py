@@ -24,7 +24,7 @@ from searchparty.evaluation.run_directory import RunDirectory, describe_environm
 from searchparty.evaluation.scorers import Scorer, scorer_named
 from searchparty.evaluation.scoring import ScoredEpisode, missing_episode, score_episode
 from searchparty.evaluation.staging import Models, Stage, set_stage
-from searchparty.evaluation.summary import RunSummary, summarise
+from searchparty.evaluation.summary import RunSummary, check_dataset_names, summarise
 from searchparty.files import atomic_output, write_json
 from searchparty.questions import load_questions
 from searchparty.questions.types import Question
@@ -57,12 +57,13 @@ def load_scorable(path: Path, form: str | None, limit: int | None) -> tuple[list
     """The first `limit` questions of a file, and a line for each record that is no question.
 
     Raises:
-        UserError: for a file without questions, or with a question that has no golden answer.
+        UserError: for a file without questions, or with a question that has no golden answer; see also `check_dataset_names`.
     """
     loaded = load_questions(path, form)
     questions = loaded.questions[:limit]
     if not questions:
         raise UserError(f"{path}: holds no question")
+    check_dataset_names((question.dataset for question in questions), path)
     for question in questions:
         if not question.golden_answers:
             raise UserError(f"{path}: {question.key} has no golden answer, so it cannot be scored; use a split that has them")
@@ -144,6 +145,7 @@ def score_run(run: RunDirectory, recipe: EvalRecipe, scorer: Scorer, *, unfinish
         UserError: if episodes are missing, or belong to no question of the run; if a question has no golden answer.
     """
     questions = {question.key: question for question in run.read_questions()}
+    check_dataset_names((question.dataset for question in questions.values()), run.questions_file)
     if unscorable := [key for key, question in questions.items() if not question.golden_answers]:
         raise UserError(
             f"{run.path}: {unscorable[0]} has no golden answer, so nothing can be scored; clients of a served team tell none"

@@ -151,9 +151,17 @@ class RunDirectory:
             raise UserError(f"{self.path}: no run here (recipe.resolved.yaml is missing); check the path")
         return parse_recipe(EvalRecipe, read_document(self.recipe_file), str(self.recipe_file))
 
+    def read_environment(self) -> dict[str, Any]:
+        """What `environment.json` says, with mappings for `questions` and `packages`, and a `protocol` that is None or whole.
+
+        Raises:
+            UserError: a part of it has another form.
+        """
+        return read_json(self.environment_file, _checked_environment)
+
     def read_questions(self) -> list[Question]:
         """The questions asked, in the order of asking. Raises UserError if the file is not as the run wrote it."""
-        told = read_json(self.environment_file, lambda environment: dict(environment["questions"]))
+        told = self.read_environment()["questions"]
         if told.get("served"):
             return list(self._served_questions().values())
         written = told.get("asked_sha256")
@@ -179,6 +187,16 @@ class RunDirectory:
             return {}
         episodes = read_episodes(self.episodes_file, allow_torn_end=True)
         return {(episode.question_key, episode.sample): of(episode) for episode in episodes}
+
+
+def _checked_environment(value: Any) -> dict[str, Any]:
+    found = {**value, "questions": dict(value["questions"]), "packages": dict(value.get("packages") or {})}
+    protocol = value.get("protocol")
+    if protocol is not None:
+        protocol = {"name": None, "version": None, "sha256": None, "document": {}, "departures": [], **protocol}
+        departures = [str(line) for line in protocol["departures"]]
+        found["protocol"] = {**protocol, "document": dict(protocol["document"]), "departures": departures}
+    return found
 
 
 def describe_environment(stage: dict[str, Any], questions_file: Path, skipped: Sequence[str]) -> dict[str, Any]:

@@ -6,13 +6,14 @@ The denominator is what was asked: every question with every sample, whatever it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from searchparty.errors import UserError
-from searchparty.evaluation.behaviour import Behaviour, behaviours, tokens_per_episode
+from searchparty.evaluation.behaviour import ALL, Behaviour, behaviours, tokens_per_episode
 from searchparty.evaluation.estimates import Estimate, estimate_rates
-from searchparty.evaluation.intervals import pools
+from searchparty.evaluation.intervals import MACRO, MACRO_LARGE, MICRO, pools
 from searchparty.evaluation.sampling_metrics import (
     FloatArray,
     all_correct_by_question,
@@ -25,6 +26,9 @@ from searchparty.evaluation.scoring import ScoredEpisode
 
 GRADED = ("f1", "f1_joined", "cover_exact_match", "loose_exact_match", "lenient_exact_match", "repaired_exact_match")
 """Scores of which only the mean over a question's samples is of interest."""
+
+OVER_DATASETS = (MACRO, MICRO, MACRO_LARGE, ALL)
+"""Names under which numbers over several datasets stand beside those of single ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,15 @@ class RunSummary:
     behaviour: dict[str, Behaviour]
     """Dataset to behaviour; the last entry, `all`, takes all episodes together."""
     roles: dict[str, RoleSummary]
+
+
+def check_dataset_names(names: Iterable[str], source: Path) -> None:
+    """Raises UserError for a dataset with a name of `OVER_DATASETS`: the one's numbers would replace the other's."""
+    if taken := sorted(set(names) & set(OVER_DATASETS)):
+        raise UserError(
+            f"{source}: a dataset is named {taken[0]!r}, as numbers over all datasets are; rename it in the file or with: "
+            "searchparty questions convert IN -o OUT.jsonl --dataset NAME"
+        )
 
 
 def summarise(scored: Sequence[ScoredEpisode], *, team: str, model: str, scorer: str, samples: int) -> RunSummary:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.table import Table
 
+from searchparty.episodes.printable import printable
 from searchparty.evaluation.behaviour import Behaviour
 from searchparty.evaluation.estimates import Estimate
 from searchparty.evaluation.intervals import MACRO
@@ -31,7 +32,7 @@ def quality_table(summary: RunSummary) -> Table:
     for dataset, quality in summary.quality.items():
         if dataset == MACRO:
             table.add_section()
-        table.add_row(dataset, str(quality.questions), *_quality_cells(quality, k))
+        table.add_row(printable(dataset), str(quality.questions), *_quality_cells(quality, k))
     return table
 
 
@@ -48,7 +49,7 @@ def beside_table(summary: RunSummary) -> Table:
             quality.exact_match, quality.loose_exact_match, quality.lenient_exact_match, quality.repaired_exact_match,
             quality.cover_exact_match,
         )  # fmt: skip
-        table.add_row(dataset, *map(percent, columns))
+        table.add_row(printable(dataset), *map(percent, columns))
     return table
 
 
@@ -59,7 +60,7 @@ def behaviour_table(summary: RunSummary) -> Table:
     for dataset, behaviour in summary.behaviour.items():
         if dataset == "all":
             table.add_section()
-        table.add_row(dataset, *_behaviour_cells(behaviour))
+        table.add_row(printable(dataset), *_behaviour_cells(behaviour))
     return table
 
 
@@ -79,7 +80,8 @@ def team_tables(summaries: Sequence[RunSummary]) -> tuple[Table, Table]:
 def print_summary(summary: RunSummary, console: Console) -> None:
     """Both tables, then how episodes ended and which turns failed their format."""
     everything = summary.behaviour["all"]
-    console.print(f"{summary.team} · {summary.model} · scorer {summary.scorer} · {everything.episodes} episodes")
+    named = f"{summary.team} · {summary.model} · scorer {summary.scorer}"
+    console.print(f"{printable(named)} · {everything.episodes} episodes")
     print_tables(console, quality_table(summary), beside_table(summary), behaviour_table(summary))
     console.print("endings: " + ", ".join(f"{reason} {count}" for reason, count in everything.stop_reasons.items()))
     for role, use in summary.roles.items():

@@ -7,7 +7,7 @@ an answer is wrong without being asked about; so is one whose verdict is not usa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ import orjson
 
 from searchparty.errors import UserError
 from searchparty.evaluation.estimates import estimate_rates
-from searchparty.evaluation.intervals import MACRO
-from searchparty.evaluation.question_scores import columns, macro, question_scores
+from searchparty.evaluation.intervals import MACRO, MICRO
+from searchparty.evaluation.question_scores import columns, question_scores
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.scorers import scorer_named
 from searchparty.files import atomic_output, read_json, read_jsonl, sha256_of, write_json
@@ -54,6 +54,8 @@ class Judgement:
     """A line for every answer without a usable verdict; it counts as wrong."""
     only_judge: list[str]
     """The first answers that are right for the judge alone: to be read."""
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """95 %, of `exact_match` and of the share of `agreement`; earlier judgements have none."""
 
     @property
     def failed_canaries(self) -> int:
@@ -136,8 +138,20 @@ def _judgement(
 ) -> Judgement:
     directory, rows = case.directory, case.rows
     opinions = [verdicts.get((row["question_key"], row["answer"])) is True for row in rows]
-    numbered = list(enumerate(({**row, "judged": opinion} for row, opinion in zip(rows, opinions, strict=True)), start=1))
-    right = estimate_rates(columns(question_scores(numbered, "judged", directory.scores_file)))[MACRO]
+    numbered = list(
+        enumerate(
+            (
+                {**row, "judged": opinion, "agreed": opinion == (row["exact_match"] == 1)}
+                for row, opinion in zip(rows, opinions, strict=True)
+            ),
+            start=1,
+        )
+    )
+    right, exact, agreed = (
+        estimate_rates(columns(question_scores(numbered, name, directory.scores_file)))
+        for name in ("judged", "exact_match", "agreed")
+    )
+    exact_macro, agreed_micro = exact[MACRO], agreed.get(MICRO, agreed[MACRO])
     alone = dict.fromkeys(
         f"{row['question_key']}: {row['answer']}"
         for row, opinion in zip(rows, opinions, strict=True)
@@ -148,10 +162,14 @@ def _judgement(
         prompt_digest=judge.prompt.digest,
         model=judge.model.identity,
         scores_sha256=sha256_of(directory.scores_file),
-        right=right.value,
-        low=right.low,
-        high=right.high,
-        exact_match=macro(columns(question_scores(numbered, "exact_match", directory.scores_file))),
+        right=right[MACRO].value,
+        low=right[MACRO].low,
+        high=right[MACRO].high,
+        exact_match=exact_macro.value,
+        intervals={
+            "exact_match": (exact_macro.low, exact_macro.high),
+            "agreement": (agreed_micro.low, agreed_micro.high),
+        },
         agreement=agreement_of((opinion, row["exact_match"] == 1) for opinion, row in zip(opinions, rows, strict=True)),
         canaries=canaries,
         unusable=[f"{key}: {verdict}" for (key, _), verdict in verdicts.items() if isinstance(verdict, str)],
@@ -162,7 +180,9 @@ def _judgement(
 def _checked(row: dict[str, Any], questions: Mapping[str, Question], where: str) -> dict[str, Any]:
     try:
         known = row["question_key"] in questions
-        float(row["exact_match"]), row["answer"], row["dataset"]
+        float(row["exact_match"]), row["dataset"]
+        if not isinstance(row["answer"], str | None):
+            raise TypeError("the answer is no text")
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{where}: no score ({error!r}); make the file anew with searchparty score") from None
     if not known:
@@ -175,4 +195,5 @@ def _parse(value: Any) -> Judgement:
         raise ValueError(f"format {value['format']}, this version reads {FORMAT}")
     fields = {key: entry for key, entry in value.items() if key != "format"}
     counts = {str(kind): (int(asked), int(failed)) for kind, (asked, failed) in dict(fields["canaries"]).items()}
+    fields["intervals"] = {str(name): (float(low), float(high)) for name, (low, high) in fields.get("intervals", {}).items()}
     return Judgement(**{**fields, "agreement": Agreement(**fields["agreement"]), "canaries": counts})

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.reading import StageDiagnosis
 from searchparty.diagnosis.summary import Diagnosis, loss_at
-from searchparty.diagnosis.wording import MEANINGS, alarms_in_words, course_in_words, examples_in_words, in_words
+from searchparty.diagnosis.wording import (
+    MEANINGS,
+    alarms_in_words,
+    course_in_words,
+    examples_in_words,
+    in_words,
+    not_played_in_words,
+)
 from searchparty.reporting.document import Cell, Drawing, Number, Section, Table
 from searchparty.reporting.systems import System
 
@@ -21,14 +28,14 @@ def diagnosis_sections(systems: Sequence[System]) -> list[Section]:
     each = [
         Section(
             title,
-            [*in_words(diagnosis), *examples_in_words(diagnosis.losses)],
+            [*not_played_in_words(system.diagnosis), *in_words(diagnosis), *examples_in_words(diagnosis.losses)],
             [
                 roles_table(f"roles-{number}", diagnosis),
                 *([losses_table(f"losses-{number}", datasets, "dataset")] if datasets else []),
             ],
             level=3,
         )
-        for number, ((title, diagnosis), datasets) in enumerate(zip(found, by_dataset, strict=True), start=1)
+        for number, (system, (title, diagnosis), datasets) in enumerate(zip(systems, found, by_dataset, strict=True), start=1)
     ]
     return [overview, *each]
 

@@ -28,16 +28,16 @@ def make_model_card(training: Training, systems: Sequence[System], results: Resu
     """
     own = [system for system in systems if training.path in system.path.parents]
     made = _made(training)
-    environment = read_json(TrainDirectory(training.path).environment_file, dict)
+    environment = read_json(TrainDirectory(training.path).environment_file, _environment)
     card = Document(f"Model card: {training.recipe.name}, seed {training.recipe.seed}")
-    versions = ", ".join(f"{name} {version}" for name, version in (environment.get("packages") or {}).items())
+    versions = ", ".join(f"{name} {version}" for name, version in environment["packages"].items())
     about = [
         f"Run {training.path}, made with searchparty {environment.get('searchparty')}; {versions}.",
         "One training seed: intervals say how sure the numbers are for these weights, not what training again would give.",
     ]
     card.sections.append(Section("What this is", about))
     card.sections.append(Section("Who plays which role", tables=[_roles(training, own, made)]))
-    inputs = environment.get("inputs") or {}
+    inputs = environment["inputs"]
     learning = _learning(training)
     tables = [_stages(training, made, inputs), *([learning] if learning.rows else [])]
     card.sections.append(
@@ -47,6 +47,10 @@ def make_model_card(training: Training, systems: Sequence[System], results: Resu
         card.sections.append(results.of(own))
         card.sections.append(Section("Where it fails", [_worst(system) for system in own]))
     return card
+
+
+def _environment(value: Any) -> dict[str, Any]:
+    return {**value, "packages": dict(value.get("packages") or {}), "inputs": dict(value.get("inputs") or {})}
 
 
 def _made(training: Training) -> dict[str, tuple[str, int]]:

@@ -18,7 +18,8 @@ _LATEX = {
     "–": "--", "β": r"$\beta$", "[": "{[}", "]": "{]}", "*": "{*}",
 }  # fmt: skip
 """The last three, since a row that begins with a bracket or a star would be read as an option of the row before."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+"""Those of East Asian width are read as formulas where that is the language of the spreadsheet."""
 
 
 def as_markdown(document: Document) -> str:
@@ -102,7 +103,7 @@ def _latex(text: str) -> str:
 
 def _csv_text(text: str) -> str:
     shown = printable(text)
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) or shown.startswith("\t") else shown
 
 
 def _one_line(text: str) -> str:

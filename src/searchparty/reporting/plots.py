@@ -6,6 +6,7 @@ Drawn by matplotlib, which is optional. Texts stay texts: they are neither read 
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,15 +40,15 @@ def can_draw() -> bool:
     return True
 
 
-def draw_cost_quality(name: str, title: str, cost_label: str, points: Sequence[CostPoint]) -> Drawing:
-    """Exact match with its interval over what it cost, one mark for each system. Raises UserError without matplotlib."""
+def draw_cost_quality(name: str, title: str, cost_label: str, metric: str, points: Sequence[CostPoint]) -> Drawing:
+    """A score with its interval over what it cost, one mark for each system. Raises UserError without matplotlib."""
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
         for point in points:
             ends = [[100 * max(0.0, point.quality - point.low)], [100 * max(0.0, point.high - point.quality)]]
             axes.errorbar([point.cost], [100 * point.quality], yerr=ends, fmt="o", capsize=3, label=_short(point.title))
-        axes.set(xlabel=cost_label, ylabel="exact match in %, macro [95 %]")
+        axes.set(xlabel=cost_label, ylabel=f"{metric} in %, macro [95 %]")
         _finish(axes)
 
     return Drawing(name, title, _svg(name, draw, height=4.2))
@@ -94,10 +95,14 @@ def _svg(name: str, draw: Callable[[Any], None], height: float) -> str:
         from matplotlib.figure import Figure
     except ImportError:
         raise missing_package("matplotlib", "plot", "drawing plots") from None
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "text.parse_math": False, "text.usetex": False}):
+    with (
+        warnings.catch_warnings(),
+        rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "text.parse_math": False, "text.usetex": False}),
+    ):
         figure = Figure(figsize=(10, height), layout="constrained")
         draw(figure)
         stream = io.StringIO()
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # texts stay texts: whoever shows them has the font
         figure.savefig(stream, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
     text = stream.getvalue()
     return text[text.index("<svg") :].strip()

@@ -7,26 +7,35 @@ from pathlib import Path
 from typing import Any
 
 from searchparty.errors import UserError
-from searchparty.evaluation.comparison import compare, read_run
+from searchparty.evaluation.compared_runs import differences_of_setting, read_run, usual_metric
+from searchparty.evaluation.comparison import Comparison, compare
+from searchparty.evaluation.estimates import Estimate
 from searchparty.evaluation.intervals import MACRO
 from searchparty.evaluation.scoring import NOT_PLAYED
 from searchparty.judging.run import read_judgement
 from searchparty.reporting.document import Cell, Number, Section, Table
 from searchparty.reporting.systems import System, differing_settings
 
+METRIC_NAMES = {"exact_match": "Exact match", "f1": "F1", "f1_joined": "F1 joined"}
+"""What is compared, in words."""
+
 
 def results_section(systems: Sequence[System]) -> Section:
     """Quality, behaviour and cost of every system; differences to the first where they may be compared."""
-    tables = [_overview(systems), _costs(systems), *_datasets(systems), *_fewer_attempts(systems)]
+    metric = usual_metric(systems[0].path)
+    tables = [_overview(systems), _costs(systems), *_datasets(systems, metric), *_fewer_attempts(systems)]
     sentences = [f"{system.title}: {line}" for system in systems for line in _cautions(system)]
     if differing := differing_settings(systems):
         sentences.append(f"The systems differ in {', '.join(differing)}: a difference in quality may come from that alone.")
     if len(systems) > 1:
-        try:
-            runs = [read_run(system.path, "exact_match") for system in systems]
-            tables.insert(1, _differences(systems, compare(runs)))
-        except UserError as error:
-            sentences += ["The systems are not compared, since they did not answer the same questions.", *error.lines[:-1]]
+        runs = [read_run(system.path, metric, costs=False) for system in systems]
+        if unequal := [line for line in differences_of_setting(runs) if line.startswith("protocol")]:
+            sentences += ["The systems are not compared, since they did not follow the same protocol.", *unequal]
+        else:
+            try:
+                tables[1:1] = _differences(systems, compare(runs), METRIC_NAMES[metric])
+            except UserError as error:
+                sentences += ["The systems are not compared, since they did not answer the same questions.", *error.lines[:-1]]
     return Section("Results", sentences, [*tables, *_judged(systems)])
 
 
@@ -73,28 +82,32 @@ def _overview(systems: Sequence[System]) -> Table:
 
 
 def _costs(systems: Sequence[System]) -> Table:
-    columns = ("system", "searches", "empty searches", "steps", "tokens in", "without repeated history", "tokens out", "failed")
+    columns = (
+        "system", "searches", "empty searches", "steps", "tokens in", "without repeated history", "tokens out", "USD", "failed",
+    )  # fmt: skip
     rows: list[list[Cell]] = []
     for system in systems:
         of = system.summary["behaviour"]["all"]
         tokens = [_mean(of, key, 0) for key in ("input_tokens", "unique_input_tokens", "output_tokens")]
         acts = [_mean(of, key, 2) for key in ("searches", "empty_searches", "steps")]
-        rows.append([system.title, *acts, *tokens, Number(of["service_failures"], 0)])
-    notes = ["Per episode, [95 %]; failed: episodes that a failing service ended, which count as wrong."]
+        usd = Number(None) if system.usd is None else Number(system.usd.value, 6, 1, system.usd.low, system.usd.high)
+        rows.append([system.title, *acts, *tokens, usd, Number(of["service_failures"], 0)])
+    notes = [
+        "Per episode, [95 %]; USD at the prices of the run's recipe; failed: episodes that a failing service ended, which "
+        "count as wrong."
+    ]
     return Table("cost", "What it took", columns, rows, notes)
 
 
-def _datasets(systems: Sequence[System]) -> list[Table]:
+def _datasets(systems: Sequence[System], metric: str) -> list[Table]:
     names = list(dict.fromkeys(name for system in systems for name in system.summary["behaviour"] if name != "all"))
     if len(names) < 2:
         return []
     rows: list[list[Cell]] = []
     for system in systems:
         quality = system.summary["quality"]
-        rows.append(
-            [system.title, *(rate(quality[name]["exact_match"]) if name in quality else Number(None) for name in names)]
-        )
-    return [Table("datasets", "Exact match by dataset", ("system", *names), rows, ["In %, [95 %]."])]
+        rows.append([system.title, *(rate(quality[name][metric]) if name in quality else Number(None) for name in names)])
+    return [Table("datasets", f"{METRIC_NAMES[metric]} by dataset", ("system", *names), rows, ["In %, [95 %]."])]
 
 
 def _fewer_attempts(systems: Sequence[System]) -> list[Table]:
@@ -120,10 +133,12 @@ def _judged(systems: Sequence[System]) -> list[Table]:
     rows: list[list[Cell]] = []
     for system, said in found:
         right = Number(None) if said.failed_canaries else Number(said.right, 1, 100, said.low, said.high)
+        ends = said.intervals
         rows.append([
-            system.title, said.model, f"{said.prompt} ({said.prompt_digest})", right, Number(said.exact_match, 1, 100),
-            Number(said.agreement.share, 1, 100), Number(said.agreement.kappa, 2), Number(said.failed_canaries, 0),
-            Number(len(said.unusable), 0),
+            system.title, said.model, f"{said.prompt} ({said.prompt_digest})", right,
+            Number(said.exact_match, 1, 100, *ends.get("exact_match", ())),
+            Number(said.agreement.share, 1, 100, *ends.get("agreement", ())), Number(said.agreement.kappa, 2),
+            Number(said.failed_canaries, 0), Number(len(said.unusable), 0),
         ])  # fmt: skip
     notes = [
         "Secondary: exact match is the score. Canaries: wrong answers that the judge did not call wrong; with any, its "
@@ -132,23 +147,36 @@ def _judged(systems: Sequence[System]) -> list[Table]:
     return [Table("judge", "A judge beside the score", columns, rows, notes)]
 
 
-def _differences(systems: Sequence[System], compared: Sequence[Any]) -> Table:
+def _differences(systems: Sequence[System], compared: Sequence[Comparison], metric: str) -> list[Table]:
+    """Against the first system: over all datasets, and for each of several."""
+    first, others = systems[0].title, list(zip(systems[1:], compared[1:], strict=True))
     columns = ("system", "difference", "wins", "ties", "losses", "p", "p by Holm", "detectable")
-    rows: list[list[Cell]] = []
-    for system, row in zip(systems[1:], compared[1:], strict=True):
-        gap = row.differences[MACRO]
-        rows.append([
+    rows: list[list[Cell]] = [
+        [
             system.title,
-            Number(gap.value, 1, 100, gap.low, gap.high, signed=True),
+            _gap(row.differences[MACRO]),
             *(Number(count, 0) for count in (row.wins, row.ties, row.losses)),
             *(Number(p, 4) for p in (row.p, row.adjusted_p)),
             Number(row.detectable, 1, 100),
-        ])  # fmt: skip
+        ]
+        for system, row in others
+    ]
     notes = [
-        f"Exact match less that of {systems[0].title}, in points, macro, paired by question [95 %]. The first row is the "
+        f"{metric} less that of {first}, in points, macro, paired by question [95 %]. The first row is the "
         "primary comparison, whose p is not corrected. Detectable: what these questions would have shown four times in five."
     ]
-    return Table("differences", f"Against {systems[0].title}", columns, rows, notes)
+    tables = [Table("differences", f"Against {first}", columns, rows, notes)]
+    names = list(compared[0].differences)
+    if len(names) > 2:
+        by_dataset: list[list[Cell]] = [[system.title, *map(_gap, row.differences.values())] for system, row in others]
+        notes = [f"{metric} less that of {first}, in points, paired by question [95 %]; not corrected for their number."]
+        title = f"Against {first}, by dataset"
+        tables.append(Table("differences-by-dataset", title, ("system", *names), by_dataset, notes))
+    return tables
+
+
+def _gap(gap: Estimate) -> Number:
+    return Number(gap.value, 1, 100, gap.low, gap.high, signed=True)
 
 
 def _cautions(system: System) -> list[str]:

@@ -13,9 +13,11 @@ from typing import Any
 
 from searchparty.diagnosis.reading import EvaluationDiagnosis, StageDiagnosis, diagnose_evaluation, diagnose_stages
 from searchparty.errors import UserError
+from searchparty.evaluation.compared_runs import usd_per_episode
+from searchparty.evaluation.estimates import Estimate
 from searchparty.evaluation.run_directory import RunDirectory
 from searchparty.evaluation.run_folder import flat, read_document
-from searchparty.files import read_json
+from searchparty.evaluation.summary_file import read_summary
 from searchparty.training.recipe import EvalStage, TrainRecipe
 from searchparty.training.run_directory import TrainDirectory, seed_runs
 
@@ -37,6 +39,8 @@ class System:
     departures: list[str]
     """What it did otherwise than its protocol says."""
     diagnosis: EvaluationDiagnosis
+    usd: Estimate | None
+    """Mean cost of an episode; None where no price is known."""
     not_token_exact: bool
     """Whether a model exchanged text only."""
 
@@ -96,15 +100,15 @@ def read_system(path: Path, title: str) -> System:
     recipe = directory.read_recipe()
     if not directory.summary_file.is_file():
         raise UserError(f"{path}: was not finished; resume it, or score what is there: searchparty score {path} --unfinished")
-    environment = read_json(directory.environment_file, dict)
-    summary = read_json(directory.summary_file, _check_summary)
+    environment = directory.read_environment()
+    summary = read_summary(directory)
     document = flat(read_document(directory.recipe_file))
     setting = {
         "team": ", ".join(
             [recipe.team.name, *(f"{key[5:]} {value}" for key, value in document.items() if _is_team_option(key))]
         ),
         "models": _distinct(environment.get("models")),
-        "questions": f"{recipe.questions.name}, sha256 {environment.get('questions', {}).get('asked_sha256')}",
+        "questions": f"{recipe.questions.name}, sha256 {environment['questions'].get('asked_sha256')}",
         "attempts": str(recipe.samples),
         "scorer": str(summary["scorer"]),
         "retriever": str(environment.get("retriever")),
@@ -113,10 +117,10 @@ def read_system(path: Path, title: str) -> System:
         "seed": str(recipe.seed),
         "prompts": _distinct(environment.get("prompts")),
         "searchparty": str(environment.get("searchparty")),
-        "packages": ", ".join(f"{name} {version}" for name, version in (environment.get("packages") or {}).items()),
+        "packages": ", ".join(f"{name} {version}" for name, version in environment["packages"].items()),
         "prices": str(recipe.prices or "none"),
     }
-    protocol = (summary.get("provenance") or {}).get("protocol") or environment.get("protocol") or {}
+    protocol = summary["provenance"].get("protocol") or environment.get("protocol") or {}
     return System(
         title=title,
         path=path,
@@ -124,6 +128,7 @@ def read_system(path: Path, title: str) -> System:
         setting=setting,
         departures=[str(line) for line in protocol.get("departures") or ()],
         diagnosis=diagnose_evaluation(path),
+        usd=usd_per_episode(path),
         not_token_exact=summary["behaviour"]["all"]["unique_input_tokens"] is None,
     )
 
@@ -153,16 +158,10 @@ def _add_training(found: Gathered, path: Path) -> None:
     found.trainings.append(Training(str(path), path, recipe, diagnose_stages(path)))
 
 
-def _check_summary(value: Any) -> dict[str, Any]:
-    """Raises KeyError or TypeError for a summary without what a report shows."""
-    value["quality"]["macro"]["exact_match"]["value"], value["behaviour"]["all"]["searches"], value["samples"], value["scorer"]
-    return dict(value)
-
-
 def _protocol(said: Any) -> str:
     if not isinstance(said, dict) or not said:
         return "none"
-    content = f", sha256 {str(said['sha256'])[:16]}" if "sha256" in said else ""
+    content = f", sha256 {str(said['sha256'])[:16]}" if said.get("sha256") else ""
     return f"{said.get('name')} version {said.get('version')}{content}"
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from searchparty.errors import UserError
+from searchparty.evaluation.compared_runs import usual_metric
 from searchparty.evaluation.intervals import MACRO
 from searchparty.files import atomic_output
 from searchparty.questions.types import Question
@@ -26,7 +27,7 @@ from searchparty.reporting.model_card import make_model_card
 from searchparty.reporting.overlap_table import overlap_section
 from searchparty.reporting.plain_formats import as_csv, as_latex, as_markdown
 from searchparty.reporting.plots import CostPoint, draw_cost_quality, draw_courses
-from searchparty.reporting.result_tables import Results
+from searchparty.reporting.result_tables import METRIC_NAMES, Results
 from searchparty.reporting.systems import Gathered, System
 
 PAGE = "report.html"
@@ -110,17 +111,29 @@ def write_model_cards(found: Gathered, folder: Path, results: Results) -> list[P
 
 
 def _cost_drawings(systems: Sequence[System]) -> list[Drawing]:
+    metric = usual_metric(systems[0].path)
+    costs = {
+        "searches": "searches per episode", "input_tokens": "input tokens per episode", "usd": "USD per episode",
+    }  # fmt: skip
     drawings = []
-    for key, label in (("searches", "searches per episode"), ("input_tokens", "input tokens per episode")):
+    for key, label in costs.items():
         points = [
-            CostPoint(system.title, system.summary["behaviour"]["all"][key], quality["value"], quality["low"], quality["high"])
+            CostPoint(system.title, cost, quality["value"], quality["low"], quality["high"])
             for system in systems
-            for quality in [system.summary["quality"][MACRO]["exact_match"]]
-            if system.summary["behaviour"]["all"][key] is not None
+            for quality in [system.summary["quality"][MACRO][metric]]
+            if (cost := _cost(system, key)) is not None
         ]
         if points:
-            drawings.append(draw_cost_quality(f"quality-by-{key.replace('_', '-')}", f"Quality over {label}", label, points))
+            name = f"quality-by-{key.replace('_', '-')}"
+            drawings.append(draw_cost_quality(name, f"Quality over {label}", label, METRIC_NAMES[metric], points))
     return drawings
+
+
+def _cost(system: System, key: str) -> float | None:
+    if key == "usd":
+        return None if system.usd is None else system.usd.value
+    cost: float | None = system.summary["behaviour"]["all"][key]
+    return cost
 
 
 def _setting_tables(systems: Sequence[System]) -> list[Table]:

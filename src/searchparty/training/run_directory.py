@@ -157,6 +157,10 @@ class TrainDirectory:
             raise UserError(*faults)
 
 
+PARTS = ("datasets", "roles", "watched")
+"""Of a line of metrics, where it has them: mappings from names."""
+
+
 class MetricsLog:
     """`metrics.jsonl`: appended line by line, cut back to where a resumed run goes on."""
 
@@ -173,6 +177,8 @@ class MetricsLog:
                     line = json.loads(text)
                     if not {"stage", "kind", "step"} <= line.keys():
                         raise ValueError("stage, kind or step is missing")
+                    if not isinstance(line["step"], int) or not all(isinstance(line.get(part, {}), dict) for part in PARTS):
+                        raise ValueError(f"step is no whole number, or {', '.join(PARTS)} are no objects")
                 except (ValueError, AttributeError) as error:
                     raise UserError(
                         f"{self._path}:{number}: no line of metrics ({error}); repair or remove this line"
