@@ -100,6 +100,12 @@ class Server(uvicorn.Server):
         )
         self._listener = listener
         self._ready = ready
+        self._interrupted = False
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Begin to end."""
+        self._interrupted |= sig == signal.SIGINT
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then say so."""
@@ -116,6 +122,8 @@ class Server(uvicorn.Server):
         previous = signal.signal(signal.SIGTERM, _take_note) if threading.current_thread() is threading.main_thread() else None
         try:
             self.run(sockets=[self._listener])
+            if self._interrupted:  # where the parent process ignores SIGINT, uvicorn's is ignored too
+                raise KeyboardInterrupt
         finally:
             if previous is not None:
                 signal.signal(signal.SIGTERM, previous)
