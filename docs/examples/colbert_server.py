@@ -51,8 +51,8 @@ def build(
     Args:
         corpus: a file that searchparty can read.
         folder: where the index goes.
-        model: a ColBERT model, a name or a folder. A copy of it goes into the index: PyLate gives a plain encoder a projection of
-            random numbers each time, so that the name alone may stand for another model when the index is opened.
+        model: a ColBERT model, a name or a folder. A copy of it goes into the index: PyLate gives a plain encoder a projection
+            of random numbers each time, so that the name alone may stand for another model when the index is opened.
         backend: `fast-plaid`, or `stanford` for PLAID in torch alone, which compiles C++ when it is first used.
         together: passages whose vectors are in memory at a time. PLAID's centroids come from the first so many.
         batch: passages encoded at a time.
