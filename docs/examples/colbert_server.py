@@ -22,6 +22,7 @@ from pathlib import Path
 
 from pylate import indexes, models, retrieve
 
+from searchparty.errors import UserError
 from searchparty.http_server.listening import Server, bind
 from searchparty.retrieval.building import new_index_folder
 from searchparty.retrieval.corpus import read_corpus
@@ -61,9 +62,9 @@ def build(
     Raises:
         UserError: faults of the corpus or of the target folder.
     """
+    encoder = models.ColBERT(model_name_or_path=model)
     with new_index_folder(folder, overwrite) as unfinished:
         summary = save_passages(unfinished, read_corpus(corpus, None), corpus)
-        encoder = models.ColBERT(model_name_or_path=model)
         encoder.save_pretrained(str(unfinished / MODEL))
         index = _index(unfinished, encoder, backend, override=True)
         texts = (passage.contents for passage in PassageStore(unfinished))
@@ -139,6 +140,14 @@ def _version(package: str) -> str:
         return "unknown"
 
 
+def serve(folder: Path, host: str, port: int) -> None:
+    """Answer requests until a signal comes."""
+    retriever = PyLateRetriever(folder)
+    application = RetrievalServer(retriever, retriever.manifest.passages)
+    listener = bind(host, port)
+    Server(application, listener, lambda address: print(f"serving at {address}", flush=True)).run_on_socket()
+
+
 def main() -> None:
     """Build or serve."""
     parser = argparse.ArgumentParser(description="A ColBERT index through PyLate, served over searchparty's HTTP.")
@@ -154,13 +163,13 @@ def main() -> None:
     serving.add_argument("--host", default="127.0.0.1")
     serving.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
-    if options.action == "build":
-        build(options.corpus, options.folder, options.model, backend=options.backend, overwrite=options.overwrite)
-        return
-    retriever = PyLateRetriever(options.folder)
-    application = RetrievalServer(retriever, retriever.manifest.passages)
-    listener = bind(options.host, options.port)
-    Server(application, listener, lambda address: print(f"serving at {address}", flush=True)).run_on_socket()
+    try:
+        if options.action == "build":
+            build(options.corpus, options.folder, options.model, backend=options.backend, overwrite=options.overwrite)
+        else:
+            serve(options.folder, options.host, options.port)
+    except UserError as error:
+        parser.exit(2, f"{parser.prog}: error: {error}\n")
 
 
 if __name__ == "__main__":

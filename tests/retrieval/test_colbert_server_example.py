@@ -139,3 +139,13 @@ def test_an_index_cut_short_and_a_repeated_id_are_user_errors(example: Any, tmp_
     with pytest.raises(UserError, match="was already used"):
         example.build(write_corpus(tmp_path / "twice.jsonl", [PASSAGES[0]] * 2), tmp_path / "other", "some/model")
     assert not (tmp_path / "other").exists()
+
+
+def test_a_fault_of_a_user_is_one_line_and_exit_code_2(
+    example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["colbert_server.py", "serve", str(tmp_path / "nowhere")])
+    with pytest.raises(SystemExit) as end:
+        example.main()
+    assert end.value.code == 2
+    assert capsys.readouterr().err.startswith(f"colbert_server.py: error: {tmp_path / 'nowhere'}: no such index folder")
