@@ -8,12 +8,13 @@ its own, where searchparty is installed without extras. In a checkout of searchp
     colbert/bin/python docs/examples/colbert_server.py serve FOLDER --port 8000
 
 and a recipe says `index: http://127.0.0.1:8000` with `retriever: {dialect: native}`. PyLate's PLAID index finds candidates by
-centroids, so hits are approximate, and may be fewer than asked for. A document's id in it is its row in the corpus; passages stay
-in searchparty's store.
+centroids, so hits are approximate, and may be fewer than asked for. A document's id in it is its row in the corpus; passages
+stay in searchparty's store.
 
-Run end to end on 3 December 2026 on the CPU with PyLate 1.6.0, sentence-transformers 5.3.0, transformers 5.3.0, torch 2.13.0 and
-`--backend stanford`, over 2,000 passages, with a plain encoder (all-MiniLM-L6-v2) under an untrained projection. Never run: the
-default backend (fast-plaid 1.4.6 is compiled for torch 2.11, and crashes with 2.13 while it builds), a trained ColBERT model, a card.
+Run end to end on 3 December 2026 on the CPU with PyLate 1.6.0, sentence-transformers 5.3.0, transformers 5.3.0, torch 2.13.0
+and `--backend stanford`, over 2,000 passages, with a plain encoder (all-MiniLM-L6-v2) under an untrained projection. Never run:
+the default backend (fast-plaid 1.4.6 is compiled for torch 2.11; with 2.13 it crashes while it builds), a trained ColBERT model,
+a card.
 """
 
 from __future__ import annotations
