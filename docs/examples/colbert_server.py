@@ -13,7 +13,7 @@ stay in searchparty's store.
 
 Run end to end on 3 December 2026 on the CPU with PyLate 1.6.0, sentence-transformers 5.3.0, transformers 5.3.0, torch 2.13.0
 and `--backend stanford`, over 2,000 passages, with a plain encoder (all-MiniLM-L6-v2) under an untrained projection. Never run:
-the default backend (fast-plaid 1.4.6 is compiled for torch 2.11; with 2.13 it crashes while it builds), a trained ColBERT model,
+the default backend (fast-plaid 1.4.6 is compiled for torch 2.11; crashes with 2.13 in a build), a trained ColBERT model,
 a card.
 """
 
