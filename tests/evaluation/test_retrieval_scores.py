@@ -66,6 +66,23 @@ def test_each_dataset_has_its_mean_and_macro_is_the_mean_of_those() -> None:
     assert estimates["other"].low < 1.0
 
 
+def test_a_server_that_needs_0_2_s_for_a_question_answers_each_request_within_30_s() -> None:
+    class Slow(Fixed):
+        def __init__(self) -> None:
+            super().__init__("found")
+            self.asked: list[Sequence[str]] = []
+
+        def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+            self.asked.append(queries)
+            return super().search(queries, k)
+
+    slow = Slow()
+    names = [f"who is number {n}?" for n in range(200)]
+    score_retriever(slow, [Question(str(n), name, ("found",), "set") for n, name in enumerate(names)], [1])
+    assert [query for queries in slow.asked for query in queries] == names
+    assert max(map(len, slow.asked)) * 0.2 < 30
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str]:
     corpus, questions = tmp_path / "corpus.jsonl", tmp_path / "questions.jsonl"

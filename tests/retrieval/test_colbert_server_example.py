@@ -28,29 +28,53 @@ PASSAGES = [
 
 
 class Model:
-    """A text is its set of words in place of token vectors. Queries and passages must be told apart."""
+    """A text is its set of words in place of token vectors, and the model it was encoded with.
+
+    A model that is not loaded from a folder is another one each time, as PyLate's untrained projections are.
+    """
+
+    made = 0
 
     def __init__(self, model_name_or_path: str) -> None:
-        self.name = model_name_or_path
+        weights = Path(model_name_or_path) / "config.json"
+        Model.made += 1
+        self.weights = weights.read_text() if weights.exists() else f"random {Model.made}"
+
+    def save_pretrained(self, path: str) -> None:
+        Path(path).mkdir()
+        (Path(path) / "config.json").write_text(self.weights)
+
+    def get_sentence_embedding_dimension(self) -> int:
+        return 96
 
     def encode(self, sentences: list[str], *, batch_size: int, is_query: bool, show_progress_bar: bool) -> list[Any]:
-        return [("query" if is_query else "passage", sorted({*text.lower().replace('"', " ").split()})) for text in sentences]
+        words = [sorted({*text.lower().replace('"', " ").split()}) for text in sentences]
+        return [("query" if is_query else "passage", own, self.weights) for own in words]
 
 
 class Plaid:
     """Documents in a file of the folder, as PyLate keeps its index, so that opening it anew must find them."""
 
-    def __init__(self, index_folder: str, index_name: str, override: bool = False, show_progress: bool = True) -> None:
+    def __init__(
+        self,
+        index_folder: str,
+        index_name: str,
+        override: bool = False,
+        use_fast: bool = True,
+        show_progress: bool = True,
+        embedding_size: int | None = None,
+    ) -> None:
+        assert embedding_size == (None if use_fast else 96)
         self.file = Path(index_folder) / index_name / "documents.json"
         self.file.parent.mkdir(exist_ok=True)
-        self.documents: dict[str, list[str]] = {}
+        self.documents: dict[str, tuple[list[str], str]] = {}
         if not override:
             self.documents = json.loads(self.file.read_text())
 
-    def add_documents(self, documents_ids: list[str], documents_embeddings: Sequence[tuple[str, list[str]]]) -> Plaid:
-        for document, (kind, words) in zip(documents_ids, documents_embeddings, strict=True):
+    def add_documents(self, documents_ids: list[str], documents_embeddings: Sequence[tuple[str, list[str], str]]) -> Plaid:
+        for document, (kind, words, weights) in zip(documents_ids, documents_embeddings, strict=True):
             assert kind == "passage"
-            self.documents[document] = words
+            self.documents[document] = (words, weights)
         self.file.write_text(json.dumps(self.documents))
         return self
 
@@ -61,11 +85,12 @@ class Retriever:
     def __init__(self, index: Plaid) -> None:
         self.index = index
 
-    def retrieve(self, queries_embeddings: list[tuple[str, list[str]]], k: int) -> list[list[dict[str, Any]]]:
-        assert all(kind == "query" for kind, _ in queries_embeddings)
+    def retrieve(self, queries_embeddings: list[tuple[str, list[str], str]], k: int) -> list[list[dict[str, Any]]]:
+        assert all(kind == "query" for kind, _, _ in queries_embeddings)
         results = []
-        for _, words in queries_embeddings:
-            scored = [{"id": name, "score": float(len({*words} & {*own}))} for name, own in self.index.documents.items()]
+        for _, words, weights in queries_embeddings:
+            assert all(same == weights for _, same in self.index.documents.values())
+            scored = [{"id": name, "score": float(len({*words} & {*own}))} for name, (own, _) in self.index.documents.items()]
             results.append(sorted(scored, key=lambda entry: (-entry["score"], -int(entry["id"])))[:k])
         return results
 
@@ -85,13 +110,17 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-def test_the_native_client_gets_what_pylate_finds(example: Any, tmp_path: Path) -> None:
-    example.build(write_corpus(tmp_path / "corpus.jsonl", PASSAGES), tmp_path / "index", "some/model", together=3)
+@pytest.mark.parametrize("backend", ["fast-plaid", "stanford"])
+def test_the_native_client_gets_what_pylate_finds_with_the_model_of_the_index(
+    example: Any, tmp_path: Path, backend: str
+) -> None:
+    corpus = write_corpus(tmp_path / "corpus.jsonl", PASSAGES)
+    example.build(corpus, tmp_path / "index", "some/model", backend=backend, together=3)
     retriever = example.PyLateRetriever(tmp_path / "index")
     with running(retriever, retriever.manifest.passages) as address:
         client = RemoteRetriever(address, dialect="native")
         ada, engine, blank = client.search(["first Ada program", "engine babbage", " \n"], 10)
-        assert "pylate-plaid(model=some/model)@" in client.identity
+        assert f"pylate-plaid(backend={backend},model_digest=sha256:" in client.identity
         client.close()
     assert [(hit.passage, hit.rank, hit.score) for hit in ada[:3]] == [
         (PASSAGES[0], 1, 3.0),
@@ -110,3 +139,13 @@ def test_an_index_cut_short_and_a_repeated_id_are_user_errors(example: Any, tmp_
     with pytest.raises(UserError, match="was already used"):
         example.build(write_corpus(tmp_path / "twice.jsonl", [PASSAGES[0]] * 2), tmp_path / "other", "some/model")
     assert not (tmp_path / "other").exists()
+
+
+def test_a_fault_of_a_user_is_one_line_and_exit_code_2(
+    example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["colbert_server.py", "serve", str(tmp_path / "nowhere")])
+    with pytest.raises(SystemExit) as end:
+        example.main()
+    assert end.value.code == 2
+    assert capsys.readouterr().err.startswith(f"colbert_server.py: error: {tmp_path / 'nowhere'}: no such index folder")
