@@ -1,5 +1,5 @@
 # make setup   a virtual environment in .venv with everything that tests and demo need
-# make demo    trains a team in two stages and compares it with its base on held-out questions (about 10 minutes on 2 cores)
+# make demo    trains a team in two stages and compares it with its base on held-out questions (8 to 10 minutes on 2 cores)
 # make teams   four untrained teams answer real questions with a small real model
 # make test    linter, type checker and tests
 # make bench   speed and memory of each part, as tables; CORPUS=corpus.jsonl.gz for retrieval over a corpus of your own
