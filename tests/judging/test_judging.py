@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +64,9 @@ def test_agreement_and_the_score_beside_it_have_intervals(evaluation: Path) -> N
     found = judged(evaluation, sensible)
     low, high = found.intervals["agreement"]
     assert 0 <= low <= found.agreement.share <= high <= 1 and low < high
+    low, high = found.intervals["kappa"]
+    assert found.agreement.kappa is not None
+    assert -1 <= low <= found.agreement.kappa <= high <= 1 and low < high
     low, high = found.intervals["exact_match"]
     assert low <= found.exact_match <= high
     assert read_judgement(evaluation) == found
@@ -182,6 +186,27 @@ def test_kappa_is_the_one_of_the_textbook() -> None:
     assert Agreement(3, 0, 0, 0).kappa is None
     with pytest.raises(ValueError):
         agreement_of([])
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1))
+def test_kappa_is_the_mean_of_what_each_episode_adds_to_it(pairs: list[tuple[bool, bool]]) -> None:
+    found = agreement_of(pairs)
+    if found.kappa is None:
+        with pytest.raises(ValueError):
+            found.kappa_value(True, True)
+    else:
+        assert sum(found.kappa_value(*pair) for pair in pairs) / len(pairs) == pytest.approx(found.kappa)
+
+
+def test_what_episodes_add_to_kappa_scatters_as_kappa_does_when_they_are_drawn_again() -> None:
+    random = np.random.default_rng(0)
+    exact = random.random(400) < 0.3
+    judge = np.where(random.random(400) < 0.85, exact, ~exact)
+    pairs = list(zip(judge.tolist(), exact.tolist(), strict=True))
+    found = agreement_of(pairs)
+    expected = np.std([found.kappa_value(*pair) for pair in pairs]) / len(pairs) ** 0.5
+    drawn = [agreement_of(pairs[place] for place in random.integers(400, size=400)).kappa for _ in range(1000)]
+    assert np.std(np.array(drawn, float)) == pytest.approx(expected, rel=0.1)
 
 
 def test_a_judgement_is_out_of_date_once_the_run_is_scored_again(evaluation: Path) -> None:

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _lines(found: Judgement) -> list[str]:
     both = found.agreement
-    kappa = "not defined" if both.kappa is None else f"{both.kappa:.2f}"
+    kappa = "not defined" if both.kappa is None else f"{both.kappa:.2f}{_ends(found, 'kappa', 1, 2)}"
     canaries = ", ".join(f"{kind} {failed} of {asked}" for kind, (asked, failed) in found.canaries.items())
     return [
         f"judge {found.model}, prompt {found.prompt} ({found.prompt_digest})",
@@ -75,6 +75,6 @@ def _lines(found: Judgement) -> list[str]:
     ]
 
 
-def _ends(found: Judgement, name: str) -> str:
-    ends = ", ".join(f"{100 * end:.1f}" for end in found.intervals.get(name, ()))
+def _ends(found: Judgement, name: str, factor: int = 100, digits: int = 1) -> str:
+    ends = ", ".join(f"{factor * end:.{digits}f}" for end in found.intervals.get(name, ()))
     return f" [{ends}]" if ends else ""

@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from searchparty.errors import UserError
-from searchparty.evaluation.estimates import estimate_rates
+from searchparty.evaluation.estimates import estimate_means, estimate_rates
 from searchparty.evaluation.intervals import MACRO, MICRO
 from searchparty.evaluation.question_scores import columns, question_scores
 from searchparty.evaluation.run_directory import RunDirectory
@@ -55,7 +55,8 @@ class Judgement:
     only_judge: list[str]
     """The first answers that are right for the judge alone: to be read."""
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """95 %, of `exact_match` and of the share of `agreement`; earlier judgements have none."""
+    """95 %, of `exact_match`, of the share of `agreement`, and of its `kappa` where that is neither undefined nor complete;
+    earlier judgements have none."""
 
     @property
     def failed_canaries(self) -> int:
@@ -152,6 +153,7 @@ def _judgement(
         for name in ("judged", "exact_match", "agreed")
     )
     exact_macro, agreed_micro = exact[MACRO], agreed.get(MICRO, agreed[MACRO])
+    agreement = agreement_of((opinion, row["exact_match"] == 1) for opinion, row in zip(opinions, rows, strict=True))
     alone = dict.fromkeys(
         f"{row['question_key']}: {row['answer']}"
         for row, opinion in zip(rows, opinions, strict=True)
@@ -169,12 +171,25 @@ def _judgement(
         intervals={
             "exact_match": (exact_macro.low, exact_macro.high),
             "agreement": (agreed_micro.low, agreed_micro.high),
+            **_kappa_interval(agreement, numbered, directory.scores_file),
         },
-        agreement=agreement_of((opinion, row["exact_match"] == 1) for opinion, row in zip(opinions, rows, strict=True)),
+        agreement=agreement,
         canaries=canaries,
         unusable=[f"{key}: {verdict}" for (key, _), verdict in verdicts.items() if isinstance(verdict, str)],
         only_judge=list(alone)[:SHOWN],
     )
+
+
+def _kappa_interval(
+    agreement: Agreement, rows: list[tuple[int, dict[str, Any]]], where: Path
+) -> dict[str, tuple[float, float]]:
+    """Where every episode agrees nothing is drawn, and one value is no width."""
+    if agreement.kappa is None or agreement.share == 1:
+        return {}
+    values = [(number, {**row, "kappa": agreement.kappa_value(row["judged"], row["exact_match"] == 1)}) for number, row in rows]
+    found = estimate_means(columns(question_scores(values, "kappa", where)))
+    kappa = found.get(MICRO, found[MACRO])
+    return {"kappa": (max(-1.0, kappa.low), min(1.0, kappa.high))}
 
 
 def _checked(row: dict[str, Any], questions: Mapping[str, Question], where: str) -> dict[str, Any]:

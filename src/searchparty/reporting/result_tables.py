@@ -137,7 +137,8 @@ def _judged(systems: Sequence[System]) -> list[Table]:
         rows.append([
             system.title, said.model, f"{said.prompt} ({said.prompt_digest})", right,
             Number(said.exact_match, 1, 100, *ends.get("exact_match", ())),
-            Number(said.agreement.share, 1, 100, *ends.get("agreement", ())), Number(said.agreement.kappa, 2),
+            Number(said.agreement.share, 1, 100, *ends.get("agreement", ())),
+            Number(said.agreement.kappa, 2, 1, *ends.get("kappa", ())),
             Number(said.failed_canaries, 0), Number(len(said.unusable), 0),
         ])  # fmt: skip
     notes = [
