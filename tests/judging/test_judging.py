@@ -72,6 +72,12 @@ def test_agreement_and_the_score_beside_it_have_intervals(evaluation: Path) -> N
     assert read_judgement(evaluation) == found
 
 
+def test_a_judge_who_always_agrees_has_a_kappa_of_1_and_no_interval_for_it(evaluation: Path) -> None:
+    found = judged(evaluation, lambda request: RIGHT if parts(request)[1] in parts(request)[0] else WRONG)
+    assert found.agreement.share == found.agreement.kappa == 1
+    assert set(found.intervals) == {"exact_match", "agreement"}
+
+
 def test_the_score_and_its_files_stay_as_they_were(evaluation: Path) -> None:
     run = RunDirectory(evaluation)
     before = run.scores_file.read_bytes(), run.summary_file.read_bytes()

@@ -17,8 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, metavar="RUN", help="run directory (default runs/NAME)")
     parser.add_argument(
         "--jobs", type=positive, default=1, metavar="N",
-        help="stages at once: evaluations whose models are made go on in up to N-1 processes beside the main one, with equal "
-        "numbers; each loads its own model and index, on a CUDA card too, so mind the memory (1)",
+        help="stages at once: evaluations whose models are made go on in up to N-1 processes beside the main one, with the "
+        "same seeds; each loads its own model and index, on a CUDA card too, so mind the memory (1)",
     )  # fmt: skip
     parser.add_argument("--resume", action="store_true", help="go on from the latest whole checkpoint")
     parser.add_argument("--overwrite", action="store_true", help="begin again in an existing run directory")

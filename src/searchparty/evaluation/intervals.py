@@ -114,8 +114,7 @@ def bootstrap_means(
     The draws are exact and quick. How often each different value occurs among n draws with replacement is multinomial, so
     values that many questions share are counted instead of drawn. The rest is cut into blocks of equal size; how many draws
     fall into each block is multinomial too, and those within a block are made in pairs. Values closer than 1e-12 count as one.
-    50,000 questions take about a second of one processor, or less, whatever
-    their values.
+    50,000 questions take about a second of one processor, or less, whatever their values.
 
     ValueError without datasets, for one without questions, and for values that are not finite.
     """

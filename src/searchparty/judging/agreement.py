@@ -30,22 +30,25 @@ class Agreement:
     @property
     def kappa(self) -> float | None:
         """Agreement beyond chance, 1 for complete agreement (Cohen 1960); None where chance alone would make it complete."""
-        n = self.episodes
-        judge, exact = self.both_right + self.only_judge, self.both_right + self.only_exact_match
-        by_chance = (judge * exact + (n - judge) * (n - exact)) / n**2
+        by_chance = self._rates()[2]
         return None if by_chance == 1 else (self.share - by_chance) / (1 - by_chance)
 
     def kappa_value(self, judge: bool, exact: bool) -> float:
         """What an episode with these two opinions adds to kappa, to first order: the mean over all episodes is kappa, and their
         spread is that of kappa (the delta method). Only where kappa is defined.
         """
-        n, kappa = self.episodes, self.kappa
+        kappa = self.kappa
         if kappa is None:
             raise ValueError("kappa is not defined")
-        by_judge, by_exact = (self.both_right + self.only_judge) / n, (self.both_right + self.only_exact_match) / n
-        by_chance = by_judge * by_exact + (1 - by_judge) * (1 - by_exact)
+        by_judge, by_exact, by_chance = self._rates()
         moved = (judge - by_judge) * (2 * by_exact - 1) + (exact - by_exact) * (2 * by_judge - 1)
         return kappa + ((judge == exact) - self.share - moved * (1 - kappa)) / (1 - by_chance)
+
+    def _rates(self) -> tuple[float, float, float]:
+        """Shares that are right for the judge and by exact match, and the agreement that chance alone would make of these."""
+        n = self.episodes
+        judge, exact = self.both_right + self.only_judge, self.both_right + self.only_exact_match
+        return judge / n, exact / n, (judge * exact + (n - judge) * (n - exact)) / n**2
 
 
 def agreement_of(pairs: Iterable[tuple[bool, bool]]) -> Agreement:

@@ -27,6 +27,8 @@ from searchparty.questions.types import Question
 
 FORMAT = 1
 SHOWN = 5
+_EQUAL = 1e-12
+"""Ends of an interval closer than this are one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,8 @@ class Judgement:
     only_judge: list[str]
     """The first answers that are right for the judge alone: to be read."""
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """95 %, of `exact_match`, of the share of `agreement`, and of its `kappa` where that is neither undefined nor complete;
-    earlier judgements have none."""
+    """95 %, of `exact_match`, of the share of `agreement`, and of its `kappa` where questions differ in it; earlier
+    judgements have none."""
 
     @property
     def failed_canaries(self) -> int:
@@ -183,13 +185,13 @@ def _judgement(
 def _kappa_interval(
     agreement: Agreement, rows: list[tuple[int, dict[str, Any]]], where: Path
 ) -> dict[str, tuple[float, float]]:
-    """Where every episode agrees nothing is drawn, and one value is no width."""
-    if agreement.kappa is None or agreement.share == 1:
+    """None where all questions say the same, and one question does: there is nothing to draw, and no width is no proof."""
+    if agreement.kappa is None:
         return {}
     values = [(number, {**row, "kappa": agreement.kappa_value(row["judged"], row["exact_match"] == 1)}) for number, row in rows]
     found = estimate_means(columns(question_scores(values, "kappa", where)))
     kappa = found.get(MICRO, found[MACRO])
-    return {"kappa": (max(-1.0, kappa.low), min(1.0, kappa.high))}
+    return {"kappa": (max(-1.0, kappa.low), min(1.0, kappa.high))} if kappa.high - kappa.low > _EQUAL else {}
 
 
 def _checked(row: dict[str, Any], questions: Mapping[str, Question], where: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ _LEAST_SHARED_BYTES = 101_376
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _kernel(  # type: ignore[no-untyped-def]
+def _masked_kernel(  # type: ignore[no-untyped-def]
     queries, values, scales, maxima, query_count, row_count, dimension, group_count,
     HAS_SCALES: tl.constexpr, QUERIES: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
@@ -44,12 +44,12 @@ def _kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _full_kernel(  # type: ignore[no-untyped-def]
+def _unmasked_kernel(  # type: ignore[no-untyped-def]
     queries, values, scales, maxima, query_count, row_count, group_count, DIMENSION: tl.constexpr,
     HAS_SCALES: tl.constexpr, QUERIES: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    # As `_kernel`, without masks on loads, which take a fifth of the time of many queries: the last row and the last query
-    # stand in for those behind them.
+    # As `_masked_kernel`; but masks take a fifth of the time of many queries, so the last row and the last query stand in for
+    # those behind them.
     blocks = tl.cdiv(query_count, QUERIES)
     query = tl.program_id(0) % blocks * QUERIES + tl.arange(0, QUERIES)
     group = tl.program_id(0) // blocks
@@ -125,9 +125,9 @@ def fused_maxima(queries: torch.Tensor, values: torch.Tensor, scales: torch.Tens
     dimension = values.shape[1]
     with torch.cuda.device(values.device):
         if len(queries) >= _MANY and dimension % _DEPTH == 0:
-            _full_kernel[grid](*tensors, len(queries), len(values), groups, DIMENSION=dimension, **how)
+            _unmasked_kernel[grid](*tensors, len(queries), len(values), groups, DIMENSION=dimension, **how)
         else:
-            _kernel[grid](*tensors, len(queries), len(values), dimension, groups, **how)
+            _masked_kernel[grid](*tensors, len(queries), len(values), dimension, groups, **how)
     return maxima
 
 
