@@ -13,7 +13,7 @@ import numpy as np
 from searchparty.diagnosis.evidence import Interface
 from searchparty.diagnosis.facts import EpisodeFacts
 from searchparty.evaluation.intervals import FloatArray, Interval, wilson_interval
-from searchparty.evaluation.ratio_intervals import ratio_interval
+from searchparty.evaluation.ratio_intervals import rate_interval, ratio_interval
 
 OfEpisode = Callable[[EpisodeFacts], float | None]
 """A count of one episode; None counts as 0."""
@@ -36,14 +36,7 @@ def interval_of_share(
     the same share, so that there is nothing to draw. None without any trial.
     """
     hits_Q, trials_Q, datasets = _by_question(facts, hits, trials)
-    tried = trials_Q > 0
-    shares = hits_Q[tried] / trials_Q[tried]
-    if not len(shares):
-        return None
-    if len(np.unique(shares)) == 1:
-        return wilson_interval(min(float(shares.sum()), len(shares)), len(shares))
-    drawn = ratio_interval(hits_Q, trials_Q, datasets, resamples=resamples)
-    return Interval(max(0.0, drawn.low), min(1.0, drawn.high))
+    return rate_interval(hits_Q, trials_Q, datasets, resamples=resamples) if trials_Q.any() else None
 
 
 def interval_of_mean(

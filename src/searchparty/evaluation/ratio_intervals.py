@@ -32,11 +32,11 @@ def ratio_interval(
     return bootstrap_means(by_dataset, resamples=resamples).pools[MICRO if len(by_dataset) > 1 else MACRO]
 
 
-def rate_interval(hits_Q: FloatArray, trials_Q: FloatArray, datasets: Sequence[str]) -> Interval:
+def rate_interval(hits_Q: FloatArray, trials_Q: FloatArray, datasets: Sequence[str], *, resamples: int = RESAMPLES) -> Interval:
     """As `ratio_interval`, of a rate from 0 to 1: Wilson's where all questions have the same one, so that nothing is drawn."""
     tried = trials_Q > 0
     shares = hits_Q[tried] / trials_Q[tried]
     if np.ptp(shares) < _EQUAL:
         return wilson_interval(min(float(shares.sum()), len(shares)), len(shares))
-    drawn = ratio_interval(hits_Q, trials_Q, datasets)
+    drawn = ratio_interval(hits_Q, trials_Q, datasets, resamples=resamples)
     return Interval(max(0.0, drawn.low), min(1.0, drawn.high))
